@@ -138,7 +138,8 @@ class ReferenceEncoder:
         """
         tower = self.towers[self.config.family](self.config, self.weights, probe)
         with torch.no_grad():
-            return tower(pixels.detach().to(self.device, self.dtype))
+            # A copy, since kernels may round otherwise on a slice that is not aligned.
+            return tower(pixels.detach().to(self.device, self.dtype, copy=True))
 
     def require_pixels(self, name: str, pixels: Any) -> None:
         """Check the type, rank, channels and size of pixels (MA-08, MA-09).

@@ -73,7 +73,8 @@ def _read(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> Case:
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {
-        name.removeprefix(prefix): tensor
+        # A copy: kernels may round otherwise on tensors of a mapped file, which lie unaligned.
+        name.removeprefix(prefix): tensor.clone()
         for name, tensor in tensors.items()
         if name.startswith(prefix)
     }

@@ -35,7 +35,22 @@ def scalar_forms() -> st.SearchStrategy[Form]:
 
 def list_forms() -> st.SearchStrategy[Form]:
     """Lists and tuples of ints, of 0-d tensors, and of both (NP-04)."""
-    return st.sampled_from((list, tuple, _list_of_tensors, _tuple_of_tensors, _mixed_list))
+    return tuple_forms() | list_of_tensors_forms() | mixed_forms() | st.just(list)
+
+
+def tuple_forms() -> st.SearchStrategy[Form]:
+    """A tuple of ints."""
+    return st.just(tuple)
+
+
+def list_of_tensors_forms() -> st.SearchStrategy[Form]:
+    """Lists and tuples of 0-d tensors."""
+    return st.sampled_from((_list_of_tensors, _tuple_of_tensors))
+
+
+def mixed_forms() -> st.SearchStrategy[Form]:
+    """A list of ints and 0-d tensors."""
+    return st.just(_mixed_list)
 
 
 def tensor_forms(

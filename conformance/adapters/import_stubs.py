@@ -7,9 +7,10 @@ result can come from it.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
@@ -17,40 +18,42 @@ from typing import Any
 
 
 class KernelUnavailable(RuntimeError):  # noqa: N818
-    """Something from a package that is replaced by a stand-in was used."""
+    """Something was used that only a package replaced by a stand-in could do."""
 
 
-def missing(packages: Sequence[str]) -> tuple[str, ...]:
-    """Those of the top-level `packages` that are not installed here."""
-    return tuple(package for package in packages if importlib.util.find_spec(package) is None)
+def missing(packages: Iterable[str]) -> tuple[str, ...]:
+    """Those of some top-level packages that are not installed, be there a stand-in or not."""
+    specs = ((package, importlib.util.find_spec(package)) for package in packages)
+    return tuple(
+        package for package, spec in specs if spec is None or isinstance(spec.loader, StandInFinder)
+    )
 
 
-def stand_in(packages: Sequence[str]) -> None:
-    """Serve stand-ins for top-level `packages` and everything below them.
+def stand_in(packages: Iterable[str]) -> None:
+    """Serve stand-ins for some top-level packages and every module below them.
 
-    A package that is installed keeps being imported for real: the stand-ins come last.
+    An installed package is still imported for real: stand-ins are looked for last.
     """
-    served = {root for finder in sys.meta_path for root in getattr(finder, "stand_ins", ())}
-    roots = frozenset(packages) - served
+    served = {finder.roots for finder in sys.meta_path if isinstance(finder, StandInFinder)}
+    roots = frozenset(packages).difference(*served)
     if "triton" in roots:
         _let_torch_find_no_triton()
     if roots:
-        sys.meta_path.append(_StandInFinder(roots))
+        sys.meta_path.append(StandInFinder(roots))
 
 
 def _let_torch_find_no_triton() -> None:
-    """Import what looks for triton in torch, so that torch never takes the stand-in for it."""
-    import torch._inductor.compile_fx
-    from torch.utils._triton import has_triton_package
-
-    has_triton_package()  # the answer is cached
+    """Let torch look for triton first, so that it never takes the stand-in for a compiler."""
+    importlib.import_module("torch._inductor.compile_fx")
+    importlib.import_module("torch.utils._triton").has_triton_package()  # the answer is cached
 
 
 class Absent:
     """Any attribute of a stand-in.
 
     It can be named, looked into, subclassed, put into an annotation and asked for in an
-    `isinstance`, as importing a module does. Calling, indexing or iterating it raises.
+    `isinstance`: modules do that while they are imported. Calling, indexing or iterating it
+    raises.
     """
 
     def __init__(self, name: str) -> None:
@@ -59,13 +62,14 @@ class Absent:
     def __repr__(self) -> str:
         return f"<stand-in for {self.__name__}>"
 
-    def __getattr__(self, name: str) -> Absent:
-        return _attribute(self.__name__, name)
+    def __getattr__(self, name: str) -> Any:
+        return attribute(self.__name__, name)
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
+        """Raise `KernelUnavailable`."""
         raise KernelUnavailable(
-            f"{self.__name__} was called, but it cannot run here: its package is replaced by a "
-            "stand-in that has no kernels"
+            f"{self.__name__} cannot run here: its package is missing, and a stand-in without "
+            "kernels is in its place"
         )
 
     __getitem__ = __iter__ = __call__
@@ -85,14 +89,14 @@ class Absent:
     __ror__ = __or__
 
 
-class _Declaration(Absent):
-    """What modules call while they are imported, to declare a kernel: `jit`, `autotune`, ...
+class Declaration(Absent):
+    """What modules call at import to declare a kernel, `triton.jit` and the like.
 
-    Applied to a function it gives an absent kernel of that name, applied to options it gives a
-    declaration again.
+    Applied to a function or a kernel it gives an absent kernel; applied to options, itself.
     """
 
     def __call__(self, *args: Any, **_kwargs: Any) -> Absent:
+        """Declare."""
         match args:
             case [FunctionType() as function]:
                 return Absent(f"{function.__module__}.{function.__qualname__}")
@@ -101,57 +105,64 @@ class _Declaration(Absent):
         return self
 
 
-class _Constant:
-    """A compile-time constant, `triton.language.constexpr`: it carries its value."""
+class Constant:
+    """What kernels are given at compile time, `triton.language.constexpr`: a value."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
 
+# What is used at import, and so has to do more than raise.
 _DECLARED: dict[str, Callable[[str], Any]] = {
-    # Parsed while torch._inductor and sglang are imported; older than anything that exists.
     "triton.__version__": lambda _name: "0.0.0",
-    "triton.jit": _Declaration,
-    "triton.autotune": _Declaration,
-    "triton.heuristics": _Declaration,
-    "triton.Config": _Declaration,
-    "triton.language.constexpr": lambda _name: _Constant,
+    "triton.jit": Declaration,
+    "triton.autotune": Declaration,
+    "triton.heuristics": Declaration,
+    "triton.Config": Declaration,
+    "triton.language.constexpr": lambda _name: Constant,
 }
 
 
-def _attribute(parent: str, name: str) -> Any:
-    """What `parent.name` is in a stand-in; dunders are not there, so protocols are not faked."""
+def attribute(parent: str, name: str) -> Any:
+    """What `parent.name` is in a stand-in. Other dunders are missing: no protocol is faked."""
     full_name = f"{parent}.{name}"
     if name.startswith("__") and full_name not in _DECLARED:
         raise AttributeError(f"the stand-in for {parent} has no {name}")
     return _DECLARED.get(full_name, Absent)(full_name)
 
 
-class _StandIn(ModuleType):
-    """A module with every attribute."""
+class StandIn(ModuleType):
+    """A module that has every attribute."""
 
     def __getattr__(self, name: str) -> Any:
-        return _attribute(self.__name__, name)
+        return attribute(self.__name__, name)
 
 
-class _StandInFinder(MetaPathFinder, Loader):
-    """Finds stand-ins for a few packages and for every module below them."""
+class StandInFinder(MetaPathFinder, Loader):
+    """Finds and makes stand-ins.
 
-    def __init__(self, stand_ins: frozenset[str]) -> None:
-        self.stand_ins = stand_ins
+    Attributes:
+        roots: the top-level packages that it finds, with every module below them.
+    """
+
+    def __init__(self, roots: frozenset[str]) -> None:
+        self.roots = roots
 
     def find_spec(
         self,
         fullname: str,
-        path: Sequence[str] | None = None,  # noqa: ARG002
-        target: ModuleType | None = None,  # noqa: ARG002
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        if fullname.partition(".")[0] not in self.stand_ins:
+        """Find a module of the roots, a package each."""
+        del path, target
+        if fullname.partition(".")[0] not in self.roots:
             return None
         return ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return _StandIn(spec.name)
+        """Make a stand-in."""
+        return StandIn(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing to run: the attributes answer when they are asked for."""
+        """Run nothing: attributes answer when they are asked for."""

@@ -77,11 +77,12 @@ class Transformers:
             dtype: its parameters' dtype.
 
         Raises:
+            Unavailable: transformers does not import.
             Exception: whatever transformers raises, such as its RuntimeError for a tensor of the
                 wrong shape. Missing and unknown tensors raise nothing there, so nothing here.
         """
         with _undisturbed():
-            return TransformersEncoder(_read(config), weights, torch.device(device), dtype)
+            return TransformersEncoder(_read(config), weights, device, dtype)
 
 
 class TransformersEncoder:
@@ -98,7 +99,7 @@ class TransformersEncoder:
         self,
         config: Any,
         weights: Mapping[str, Tensor],
-        device: torch.device,
+        device: torch.device | str,
         dtype: torch.dtype,
     ) -> None:
         self._config, self._device, self._dtype = config, device, dtype
@@ -115,14 +116,14 @@ class TransformersEncoder:
             Exception: as `Transformers.build`.
         """
         with _undisturbed():
-            if _shapes(weights) == self._shapes:
-                self._convert(weights)
-            else:
-                self._load(weights)
+            load = self._convert if _shapes(weights) == self._shapes else self._load
+            load(weights)
 
     @torch.no_grad()
     def get_image_feature(self, items: Sequence[Item]) -> Tensor:
         """The rows of a request, `(rows, D)`, joined as `Step3p7Model.forward` joins them.
+
+        Pixels are handed over in the dtype and on the device they come in.
 
         Args:
             items: the request.
@@ -218,7 +219,11 @@ def _shapes(weights: Mapping[str, Tensor]) -> dict[str, torch.Size]:
 def _module(name: str) -> Any:
     """A module of transformers, imported late: the model takes seconds."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    return importlib.import_module(f"transformers.{name}")
+    try:
+        return importlib.import_module(f"transformers.{name}")
+    except ImportError as error:  # a dependency is absent, or of a release it refuses
+        cause = str(error).partition("\n")[0]
+        raise Unavailable(f"transformers lacks something it needs: {cause}") from error
 
 
 @contextmanager

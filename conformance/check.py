@@ -1,0 +1,96 @@
+"""A check: one property over cases, and the clauses that it covers."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import torch
+from hypothesis import strategies as st
+
+from conformance.contract import contract
+from conformance.judge import Verdict
+from conformance.trial import Trial
+from strategies import Case
+
+Property = Callable[[Trial, Case], Verdict]
+Given = Callable[..., st.SearchStrategy[Case]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One property.
+
+    Attributes:
+        clauses: ids of what it covers.
+        holds: judges one case.
+        given: the strategy, called with `family` and `dtype`.
+        effort: how many times a profile's examples it gets.
+    """
+
+    clauses: tuple[str, ...]
+    holds: Property
+    given: Given
+    effort: int = 1
+
+    @property
+    def name(self) -> str:
+        """The property's own name, unique among checks."""
+        return self.holds.__name__
+
+    @property
+    def sentence(self) -> str:
+        """What it holds, in one sentence."""
+        return (self.holds.__doc__ or "").strip().splitlines()[0]
+
+    def cases(self, family: str, dtype: torch.dtype) -> st.SearchStrategy[Case]:
+        """The strategy for a family and a dtype."""
+        return self.given(family=family, dtype=dtype)
+
+
+def check(
+    *clauses: str, given: Given, effort: int = 1, **options: Any
+) -> Callable[[Property], Check]:
+    """Make a property a check.
+
+    Args:
+        *clauses: ids of what it covers.
+        given: a strategy that takes `family` and `dtype`.
+        effort: how many times a profile's examples it gets.
+        **options: passed to the strategy.
+
+    Raises:
+        ValueError: a clause is unknown.
+    """
+    for clause in clauses:
+        contract()[clause]
+
+    def strategy(**where: Any) -> st.SearchStrategy[Case]:
+        return given(**{**options, **where})
+
+    return lambda found: Check(clauses, found, strategy, effort)
+
+
+def checks_of(module: ModuleType) -> list[Check]:
+    """The checks of one module, in order."""
+    return [value for value in vars(module).values() if isinstance(value, Check)]
+
+
+def all_checks() -> list[Check]:
+    """Every check of the suite, in the order of its modules.
+
+    Raises:
+        ValueError: two checks have one name.
+    """
+    package = importlib.import_module("conformance.checks")
+    found: dict[str, Check] = {}
+    for entry in pkgutil.iter_modules(package.__path__, "conformance.checks."):
+        module = importlib.import_module(entry.name)
+        for value in checks_of(module):
+            if found.setdefault(value.name, value) is not value:
+                raise ValueError(f"two checks are named {value.name!r}")
+    return list(found.values())

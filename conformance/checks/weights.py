@@ -1,0 +1,84 @@
+"""WE: weights under their published names."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from conformance.check import check
+from conformance.judge import PASSED, Verdict, failed
+from conformance.outcome import Raised, Returned, as_rows
+from conformance.trial import Trial, parts
+from reference.stream import bell
+from strategies import Case, Weights, cases
+
+# A small encoder and a large one, whose square matrices differ from their transposes.
+_VARIANTS = [{"projector_bias": True}, {"projector_bias": True, "image_size": 10, "layers": 1}]
+
+
+@check("WE-01", given=cases, images=(1, 1), patches=(0, 0), variants=_VARIANTS)
+def we_01_every_tensor_is_used(trial: Trial, case: Case) -> Verdict:
+    """Perturbing any whole tensor changes the result."""
+    outcome = trial.run(case, fresh=True)
+    if not isinstance(outcome, Returned):
+        return failed("a result", outcome)
+    rows = as_rows(outcome.tensor)
+    for name, tensor in case.weights.items():
+        weights = case.weights.replace({name: perturbed(name, tensor)}, f"{name} perturbed")
+        other = trial.run(case.replace(weights=weights))
+        if not isinstance(other, Returned):
+            return failed(f"a result with {name} perturbed", other)
+        if trial.distance(case, parts(case), as_rows(other.tensor), rows).close:
+            return failed(f"another result with {name} perturbed", "the same result")
+    return PASSED
+
+
+def perturbed(name: str, tensor: Tensor) -> Tensor:
+    """A tensor that differs from another in every value by about a half."""
+    return tensor + bell(1, name, tensor.shape, 0.5)
+
+
+def chosen(case: Case) -> str:
+    """The name of one tensor, which depends on the case alone."""
+    names = sorted(case.weights)
+    return names[int(case.digest, 16) % len(names)]
+
+
+def refused(trial: Trial, case: Case, weights: dict[str, Tensor], label: str) -> Verdict:
+    """Weights that do not fit are an error, of whatever stage."""
+    outcome = trial.run(case.replace(weights=Weights(weights, label)), fresh=True)
+    if isinstance(outcome, Raised):
+        return Verdict(True, note=outcome.type)
+    return failed(f"an error, with {label}", outcome)
+
+
+@check("WE-02", given=cases, images=(1, 1), patches=(0, 0))
+def we_02_a_missing_tensor(trial: Trial, case: Case) -> Verdict:
+    """A missing vision tensor is an error."""
+    name = chosen(case)
+    rest = {key: tensor for key, tensor in case.weights.items() if key != name}
+    return refused(trial, case, rest, f"{name} missing")
+
+
+@check("WE-02", given=cases, images=(1, 1), patches=(0, 0))
+def we_02_an_unknown_tensor(trial: Trial, case: Case) -> Verdict:
+    """A vision tensor that the encoder has no place for is an error."""
+    name = "vision_model.unknown.weight"
+    return refused(trial, case, {**case.weights, name: torch.ones(4)}, f"{name} added")
+
+
+@check("WE-02", given=cases, images=(1, 1), patches=(0, 0))
+def we_02_a_tensor_of_the_wrong_shape(trial: Trial, case: Case) -> Verdict:
+    """A vision tensor of the wrong shape is an error."""
+    name = chosen(case)
+    longer = torch.cat([case.weights[name], case.weights[name][:1]])
+    return refused(trial, case, {**case.weights, name: longer}, f"{name} one row longer")
+
+
+@check("WE-03", given=cases, images=(1, 1), patches=(0, 0))
+def we_03_prefixed_names(trial: Trial, case: Case) -> Verdict:
+    """Names with the prefix `model.` load to the same result."""
+    prefixed = {f"model.{name}": tensor for name, tensor in case.weights.items()}
+    other = case.replace(weights=Weights(prefixed, f"{case.weights.label}, prefixed"))
+    expected = trial.run(case, fresh=True)
+    return trial.same(case, trial.run(other, fresh=True), expected)

@@ -1,0 +1,24 @@
+"""The same encoder, one block deeper."""
+
+from __future__ import annotations
+
+from reference.instrument import Instrument
+from strategies import Case, Weights
+
+
+def deeper(case: Case) -> Case:
+    """Append a block that changes nothing, however wrong the arithmetic outside it may be.
+
+    Its branches end in zeros. An encoder that drops its last block, or uses one block's weights
+    for all, answers this case and the original differently; one that computes a part wrongly
+    gets both wrong.
+    """
+    last = case.config.layers - 1
+    config = case.config.replace(layers=case.config.layers + 1)
+    tensors = dict(case.weights)
+    for name, tensor in case.weights.items():
+        tensors[name.replace(f".{last}.", f".{last + 1}.", 1)] = tensor
+    instrument = Instrument(config, 0, tensors)
+    instrument.kill(last + 1)
+    weights = Weights(tensors, f"{case.weights.label}, a dead block appended")
+    return case.replace(config=config, weights=weights)

@@ -1,0 +1,192 @@
+"""Runs an implementation on cases: from a case to an outcome."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from conformance.outcome import Outcome, Raised, Returned, Stage
+from conformance.protocol import Implementation
+from conformance.state import changed, read_state, state_kept
+from reference import ImageItem
+from strategies import Case, Placement
+from strategies.encoding import decode, encode
+
+_CACHED_ENCODERS = 8
+
+
+@dataclass(frozen=True)
+class Observation:
+    """An outcome and what the call did beside it.
+
+    Attributes:
+        outcome: of the call.
+        mutated: the caller's data that differs afterwards, such as `item 0 feature`.
+        disturbed: the global state that differs afterwards, such as `grad mode`.
+    """
+
+    outcome: Outcome
+    mutated: tuple[str, ...]
+    disturbed: tuple[str, ...]
+
+
+@dataclass
+class _Built:
+    encoder: Any
+    weights: str
+
+
+class Driver:
+    """Builds encoders, keeps a few, and calls them; nothing that an encoder raises gets out.
+
+    Each call gets fresh copies of the items, and global state is put back after it.
+
+    Args:
+        implementation: under test.
+        device: where its encoders compute.
+    """
+
+    def __init__(self, implementation: Implementation, device: torch.device) -> None:
+        self.implementation = implementation
+        self.device = device
+        self.seconds = 0.0
+        self._encoders: OrderedDict[object, _Built] = OrderedDict()
+
+    def run(self, case: Case, *, fresh: bool = False) -> Outcome:
+        """The outcome of one call.
+
+        Args:
+            case: what to call with.
+            fresh: build a new encoder for it, rather than load the weights into a kept one.
+        """
+        return self.sequence([case], fresh=fresh)[0]
+
+    def sequence(self, cases: Sequence[Case], *, fresh: bool = False) -> list[Outcome]:
+        """The outcomes of several calls, read after the last of them (SE-03).
+
+        Consecutive calls with the same configuration and weights go to the same encoder.
+        """
+        with state_kept():
+            results: list[Tensor | Raised] = []
+            for index, case in enumerate(cases):
+                encoder = self._encoder(case, fresh=fresh and index == 0)
+                results.append(
+                    encoder if isinstance(encoder, Raised) else self._call(encoder, case)
+                )
+            return [r if isinstance(r, Raised) else _returned(r) for r in results]
+
+    def observe(self, case: Case) -> Observation:
+        """The outcome of one call and its side effects (SE-01, SE-05)."""
+        with state_kept():
+            encoder = self._encoder(case)
+            if isinstance(encoder, Raised):
+                return Observation(encoder, (), ())
+            items = self._items(case)
+            before, state = _fingerprints(items), read_state()
+            result = self._attempt(lambda: encoder.get_image_feature(items))
+            disturbed = changed(state, read_state())
+            mutated = changed(before, _fingerprints(items))
+            outcome = result if isinstance(result, Raised) else _returned(result)
+            return Observation(outcome, mutated, disturbed)
+
+    def _call(self, encoder: Any, case: Case) -> Tensor | Raised:
+        items = self._items(case)
+        with torch.no_grad():
+            return self._attempt(lambda: encoder.get_image_feature(items))
+
+    def _attempt(self, act: Callable[[], Any], stage: Stage = "call") -> Any:
+        """Whatever an act gives, or `Raised`; a call must give a tensor."""
+        start = time.perf_counter()
+        try:
+            result = act()
+            if stage == "call" and not isinstance(result, Tensor):
+                kind = type(result).__name__
+                raise TypeError(f"get_image_feature returned a {kind}, not a tensor")
+        except (Exception, SystemExit) as error:
+            return Raised.of(error, stage)
+        finally:
+            if stage == "call":
+                self.seconds += time.perf_counter() - start
+        return result
+
+    def _encoder(self, case: Case, *, fresh: bool = False) -> Any:
+        key = (case.config, case.dtype)
+        kept = None if fresh else self._encoders.get(key)
+        if kept is not None and kept.weights == case.weights.digest:
+            self._encoders.move_to_end(key)
+            return kept.encoder
+        self._encoders.pop(key, None)
+        weights = {name: tensor.clone() for name, tensor in case.weights.items()}
+        if kept is not None and hasattr(kept.encoder, "reload"):
+            encoder = self._reload(kept.encoder, weights)
+        else:
+            encoder = self._build(case, weights)
+        if not isinstance(encoder, Raised):
+            self._encoders[key] = _Built(encoder, case.weights.digest)
+            if len(self._encoders) > _CACHED_ENCODERS:
+                self._encoders.popitem(last=False)
+        return encoder
+
+    def _build(self, case: Case, weights: Mapping[str, Tensor]) -> Any:
+        def build() -> Any:
+            return self.implementation.build(
+                case.config, weights, device=self.device, dtype=case.dtype
+            )
+
+        return self._attempt(build, "build")
+
+    def _reload(self, encoder: Any, weights: Mapping[str, Tensor]) -> Any:
+        failed = self._attempt(lambda: encoder.reload(weights), "load")
+        return failed if isinstance(failed, Raised) else encoder
+
+    def _items(self, case: Case) -> list[ImageItem]:
+        items = decode(case.encoded)["items"]
+        return [
+            ImageItem(
+                self._place(item["feature"], case.placement.feature),
+                self._placed(item["model_specific_data"], case.placement),
+            )
+            for item in items
+        ]
+
+    def _placed(self, data: dict[str, Any], placement: Placement) -> dict[str, Any]:
+        placed = dict(data)
+        for name, place in (
+            ("patch_pixel_values", placement.patches),
+            ("num_patches", placement.counts),
+        ):
+            if name in placed:
+                placed[name] = self._place(placed[name], place)
+        return placed
+
+    def _place(self, value: Any, place: str) -> Any:
+        if place == "cpu" or self.device.type == "cpu":
+            return value
+        if isinstance(value, Tensor):
+            return value.to(self.device)
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._place(entry, place) for entry in value)
+        return value
+
+
+def _returned(result: Tensor) -> Outcome:
+    try:
+        return Returned(result.detach().cpu().clone(), str(result.device))
+    except Exception as error:  # an accelerator reports a failed kernel when the result is read
+        return Raised.of(error)
+
+
+def _fingerprints(items: Sequence[ImageItem]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for index, item in enumerate(items):
+        found[f"item {index} feature"] = encode(item.feature).digest()
+        found[f"item {index} keys"] = sorted(item.model_specific_data)
+        for name, value in item.model_specific_data.items():
+            found[f"item {index} {name}"] = encode(value).digest()
+    return found

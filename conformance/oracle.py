@@ -1,0 +1,198 @@
+"""The oracle: what a picture's rows are, and how much of them is noise.
+
+The rows come from the reference in float64. The noise is what the reference itself loses in the
+dtype and on the device under test, the largest over an ensemble of harmless ways to run it and
+over oracles whose weights and pixels are moved by half a unit in the last place.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from conformance.ensemble import ENSEMBLE, jittered
+from reference import EncoderConfig, ReferenceEncoder
+from strategies import Weights
+from strategies.encoding import encode
+
+_REMEMBERED_PICTURES = 4096
+_REMEMBERED_ENCODERS = 24
+_JITTERS = (1, 2)
+
+# A quarter of the dtype's precision: no row is known better than that.
+FLOOR = 0.25
+
+
+@dataclass
+class _Known:
+    """What is known of one picture: its rows, and its noise as far as it was measured."""
+
+    rows: Tensor
+    scale: Tensor
+    single: float | None = None
+    whole: float | None = None
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The rows of some pictures.
+
+    Attributes:
+        rows: `(rows, D)`, float64.
+        unit: `(rows,)`, the RMS error that is one unit of noise in each row, float64.
+        whole: whether the noise is the whole ensemble's or a single run's.
+    """
+
+    rows: Tensor
+    unit: Tensor
+    whole: bool
+
+
+class Oracle:
+    """Float64 truth and measured noise for a dtype on a device, remembered by content.
+
+    Args:
+        dtype: under test. Float64 is measured by the noise of float32, since right encoders keep
+            norms, softmax and rotary tables in float32.
+        device: under test; the truth itself is computed on the CPU.
+    """
+
+    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
+        self.noise_dtype = torch.float32 if dtype == torch.float64 else dtype
+        self.device = device
+        self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
+        self._encoders: OrderedDict[object, ReferenceEncoder] = OrderedDict()
+
+    def truth(
+        self,
+        config: EncoderConfig,
+        weights: Weights,
+        pictures: Sequence[Tensor],
+        *,
+        whole: bool = False,
+    ) -> Truth:
+        """The rows of some pictures, each `(3, H, W)`, in order.
+
+        Args:
+            config: of the encoder.
+            weights: of the encoder.
+            pictures: at least one.
+            whole: measure the noise over the whole ensemble, which costs about five more runs;
+                otherwise over a single run.
+        """
+        keys = [(weights.digest, encode(picture).digest()) for picture in pictures]
+        by_key = dict(zip(keys, pictures, strict=True))
+        self._learn(config, weights, by_key, whole)
+        known = [self._known[key] for key in keys]
+        units = [
+            entry.scale * max((entry.whole if whole else entry.single) or 0.0, self._floor)
+            for entry in known
+        ]
+        return Truth(torch.cat([entry.rows for entry in known]), torch.cat(units), whole)
+
+    @property
+    def _floor(self) -> float:
+        return FLOOR * torch.finfo(self.noise_dtype).eps
+
+    def _learn(
+        self,
+        config: EncoderConfig,
+        weights: Weights,
+        pictures: dict[tuple[str, str], Tensor],
+        whole: bool,
+    ) -> None:
+        for batch in _same_shape(pictures):
+            new = {key: p for key, p in batch.items() if key not in self._known}
+            if new:
+                self._compute_rows(config, weights, new)
+            loud = {key: p for key, p in batch.items() if self._unmeasured(key, whole)}
+            if loud:
+                self._measure(config, weights, loud, whole)
+        for key in pictures:
+            self._known.move_to_end(key)
+        while len(self._known) > max(_REMEMBERED_PICTURES, len(pictures)):
+            self._known.popitem(last=False)
+
+    def _unmeasured(self, key: tuple[str, str], whole: bool) -> bool:
+        known = self._known[key]
+        return (known.whole if whole else known.single) is None
+
+    def _compute_rows(
+        self, config: EncoderConfig, weights: Weights, new: dict[tuple[str, str], Tensor]
+    ) -> None:
+        encoder = self._encoder(ReferenceEncoder, config, weights, torch.float64)
+        for key, rows in zip(new, encoder.encode(torch.stack(list(new.values()))), strict=True):
+            row_sizes, size = _rms(rows, dim=-1), _rms(rows)
+            self._known[key] = _Known(rows, torch.maximum(row_sizes, size))
+
+    def _measure(
+        self,
+        config: EncoderConfig,
+        weights: Weights,
+        loud: dict[tuple[str, str], Tensor],
+        whole: bool,
+    ) -> None:
+        pixels = torch.stack(list(loud.values()))
+        results = [self._run(ReferenceEncoder, config, weights, pixels)]
+        if whole:
+            results += [self._run(way, config, weights, pixels) for way in ENSEMBLE.values()]
+            results += [self._jittered_run(config, weights, pixels, seed) for seed in _JITTERS]
+        for index, key in enumerate(loud):
+            known = self._known[key]
+            losses = [_rms(r[index] - known.rows, dim=-1) / known.scale for r in results]
+            loss = float(torch.stack(losses).nan_to_num(nan=torch.inf).max())
+            known.single = known.single if whole else loss
+            known.whole = loss if whole else known.whole
+
+    def _run(
+        self,
+        way: type[ReferenceEncoder],
+        config: EncoderConfig,
+        weights: Weights,
+        pixels: Tensor,
+    ) -> Tensor:
+        encoder = self._encoder(way, config, weights, self.noise_dtype, self.device)
+        return encoder.encode(pixels).cpu().double()
+
+    def _jittered_run(
+        self, config: EncoderConfig, weights: Weights, pixels: Tensor, seed: int
+    ) -> Tensor:
+        moved = {
+            name: jittered(tensor.double(), self.noise_dtype, seed)
+            for name, tensor in weights.items()
+        }
+        encoder = ReferenceEncoder(config, moved, dtype=torch.float64)
+        return encoder.encode(jittered(pixels.double(), self.noise_dtype, seed))
+
+    def _encoder(
+        self,
+        way: type[ReferenceEncoder],
+        config: EncoderConfig,
+        weights: Weights,
+        dtype: torch.dtype,
+        device: torch.device | str = "cpu",
+    ) -> ReferenceEncoder:
+        key = (way, config, weights.digest, dtype)
+        if key not in self._encoders:
+            self._encoders[key] = way(config, weights, dtype=dtype, device=device)
+            if len(self._encoders) > _REMEMBERED_ENCODERS:
+                self._encoders.popitem(last=False)
+        self._encoders.move_to_end(key)
+        return self._encoders[key]
+
+
+def _same_shape(
+    pictures: dict[tuple[str, str], Tensor],
+) -> Iterable[dict[tuple[str, str], Tensor]]:
+    batches: dict[tuple[tuple[int, ...], torch.dtype], dict[tuple[str, str], Tensor]] = {}
+    for key, picture in pictures.items():
+        batches.setdefault((tuple(picture.shape), picture.dtype), {})[key] = picture
+    return batches.values()
+
+
+def _rms(values: Tensor, dim: int | None = None) -> Tensor:
+    return values.square().mean().sqrt() if dim is None else values.square().mean(dim).sqrt()

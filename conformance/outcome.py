@@ -1,0 +1,109 @@
+"""What came of running an encoder on a case."""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Stage = Literal["build", "load", "call"]
+
+
+@dataclass(frozen=True, eq=False)
+class Returned:
+    """A result.
+
+    Attributes:
+        tensor: on the CPU, as the encoder left it.
+        device: where it was.
+    """
+
+    tensor: Tensor
+    device: str = "cpu"
+
+    def __str__(self) -> str:
+        shape = tuple(self.tensor.shape)
+        return f"a {str(self.tensor.dtype).removeprefix('torch.')} result of shape {shape}"
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception.
+
+    Attributes:
+        stage: whether building, loading weights or calling raised it.
+        kind: the nearest built-in class, such as `ValueError`.
+        type: its own class, such as `reference.errors.MissingCountsError`.
+        message: as text.
+    """
+
+    stage: Stage
+    kind: str
+    type: str
+    message: str
+
+    @classmethod
+    def of(cls, error: BaseException, stage: Stage = "call") -> Raised:
+        """The outcome that an exception is."""
+        own = type(error)
+        nearest = next(
+            base for base in own.__mro__ if getattr(builtins, base.__name__, None) is base
+        )
+        module = "" if own.__module__ == "builtins" else f"{own.__module__}."
+        return cls(stage, nearest.__name__, f"{module}{own.__qualname__}", str(error))
+
+    def is_a(self, kind: type[BaseException]) -> bool:
+        """Whether the exception is of a built-in class or one derived from it."""
+        found = getattr(builtins, self.kind)
+        return isinstance(found, type) and issubclass(found, kind)
+
+    def __str__(self) -> str:
+        first, *_ = self.message.strip().splitlines() or ["(no message)"]
+        where = "" if self.stage == "call" else f" while it was {_DOING[self.stage]}"
+        return f"{self.type}: {first[:200]}{where}"
+
+
+@dataclass(frozen=True)
+class Crashed:
+    """The process ended."""
+
+    signal: str
+
+    def __str__(self) -> str:
+        return f"a crash ({self.signal})"
+
+
+@dataclass(frozen=True)
+class TimedOut:
+    """No answer within the time allowed."""
+
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"no answer within {self.seconds:g} s"
+
+
+Outcome = Returned | Raised | Crashed | TimedOut
+
+_DOING = {"build": "being built", "load": "loading weights"}
+
+
+def joined(outcomes: list[Outcome]) -> Outcome:
+    """The rows of several results below each other, or the first outcome that is no result."""
+    tensors = []
+    for outcome in outcomes:
+        if not isinstance(outcome, Returned):
+            return outcome
+        tensors.append(as_rows(outcome.tensor))
+    try:
+        return Returned(torch.cat(tensors))
+    except RuntimeError as error:
+        return Raised.of(error)
+
+
+def as_rows(tensor: Tensor) -> Tensor:
+    """A result as `(rows, D)`, whatever its rank; LA-01 alone is about rank and dtype."""
+    return tensor.reshape(-1, tensor.shape[-1]) if tensor.dim() else tensor.reshape(1, 1)
