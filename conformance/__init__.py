@@ -1,0 +1,1 @@
+"""What is checked: drives an implementation, judges its results and reports on them."""

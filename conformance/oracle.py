@@ -7,6 +7,7 @@ over oracles whose weights and pixels are moved by half a unit in the last place
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ from strategies.encoding import encode
 _REMEMBERED_PICTURES = 4096
 _REMEMBERED_ENCODERS = 24
 _JITTERS = (1, 2)
+
+# An encoder and the dtype it computes in under test; or float64, with None for the truth itself and
+# a seed for a jittered one.
+Way = tuple[type[ReferenceEncoder], torch.dtype | int | None]
 
 # A quarter of the dtype's precision: no row is known better than that.
 FLOOR = 0.25
@@ -59,11 +64,15 @@ class Oracle:
         dtype: under test. Float64 is measured by the noise of float32, since right encoders keep
             norms, softmax and rotary tables in float32.
         device: under test; the truth itself is computed on the CPU.
+
+    Attributes:
+        seconds: spent inside the reference's forward passes.
     """
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
         self.noise_dtype = torch.float32 if dtype == torch.float64 else dtype
         self.device = device
+        self.seconds = 0.0
         self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
         self._encoders: OrderedDict[object, ReferenceEncoder] = OrderedDict()
 
@@ -124,8 +133,9 @@ class Oracle:
     def _compute_rows(
         self, config: EncoderConfig, weights: Weights, new: dict[tuple[str, str], Tensor]
     ) -> None:
-        encoder = self._encoder(ReferenceEncoder, config, weights, torch.float64)
-        for key, rows in zip(new, encoder.encode(torch.stack(list(new.values()))), strict=True):
+        encoder = self._encoder((ReferenceEncoder, None), config, weights)
+        found = self._encode(encoder, torch.stack(list(new.values())))
+        for key, rows in zip(new, found, strict=True):
             row_sizes, size = _rms(rows, dim=-1), _rms(rows)
             self._known[key] = _Known(rows, torch.maximum(row_sizes, size))
 
@@ -137,10 +147,14 @@ class Oracle:
         whole: bool,
     ) -> None:
         pixels = torch.stack(list(loud.values()))
-        results = [self._run(ReferenceEncoder, config, weights, pixels)]
+        ways: list[Way] = [(ReferenceEncoder, self.noise_dtype)]
         if whole:
-            results += [self._run(way, config, weights, pixels) for way in ENSEMBLE.values()]
-            results += [self._jittered_run(config, weights, pixels, seed) for seed in _JITTERS]
+            ways += [(encoder, self.noise_dtype) for encoder in ENSEMBLE.values()]
+        results = [self._encode(self._encoder(way, config, weights), pixels) for way in ways]
+        for seed in _JITTERS if whole else ():
+            moved = jittered(pixels.double(), self.noise_dtype, seed)
+            encoder = self._encoder((ReferenceEncoder, seed), config, weights)
+            results.append(self._encode(encoder, moved))
         for index, key in enumerate(loud):
             known = self._known[key]
             losses = [_rms(r[index] - known.rows, dim=-1) / known.scale for r in results]
@@ -148,41 +162,32 @@ class Oracle:
             known.single = known.single if whole else loss
             known.whole = loss if whole else known.whole
 
-    def _run(
-        self,
-        way: type[ReferenceEncoder],
-        config: EncoderConfig,
-        weights: Weights,
-        pixels: Tensor,
-    ) -> Tensor:
-        encoder = self._encoder(way, config, weights, self.noise_dtype, self.device)
-        return encoder.encode(pixels).cpu().double()
+    def _encode(self, encoder: ReferenceEncoder, pixels: Tensor) -> Tensor:
+        start = time.perf_counter()
+        rows = encoder.encode(pixels).cpu().double()
+        self.seconds += time.perf_counter() - start
+        return rows
 
-    def _jittered_run(
-        self, config: EncoderConfig, weights: Weights, pixels: Tensor, seed: int
-    ) -> Tensor:
-        moved = {
-            name: jittered(tensor.double(), self.noise_dtype, seed)
-            for name, tensor in weights.items()
-        }
-        encoder = ReferenceEncoder(config, moved, dtype=torch.float64)
-        return encoder.encode(jittered(pixels.double(), self.noise_dtype, seed))
-
-    def _encoder(
-        self,
-        way: type[ReferenceEncoder],
-        config: EncoderConfig,
-        weights: Weights,
-        dtype: torch.dtype,
-        device: torch.device | str = "cpu",
-    ) -> ReferenceEncoder:
-        key = (way, config, weights.digest, dtype)
+    def _encoder(self, way: Way, config: EncoderConfig, weights: Weights) -> ReferenceEncoder:
+        key = (way, config, weights.digest)
         if key not in self._encoders:
-            self._encoders[key] = way(config, weights, dtype=dtype, device=device)
+            self._encoders[key] = self._build(way, config, weights)
             if len(self._encoders) > _REMEMBERED_ENCODERS:
                 self._encoders.popitem(last=False)
         self._encoders.move_to_end(key)
         return self._encoders[key]
+
+    def _build(self, way: Way, config: EncoderConfig, weights: Weights) -> ReferenceEncoder:
+        encoder, detail = way
+        if isinstance(detail, torch.dtype):
+            return encoder(config, weights, dtype=detail, device=self.device)
+        if detail is None:
+            return encoder(config, weights, dtype=torch.float64)
+        moved = {
+            name: jittered(tensor.double(), self.noise_dtype, detail)
+            for name, tensor in weights.items()
+        }
+        return encoder(config, moved, dtype=torch.float64)
 
 
 def _same_shape(

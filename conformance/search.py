@@ -15,7 +15,7 @@ from hypothesis.internal.constants_ast import Constants
 
 from conformance.check import Check
 from conformance.judge import PASSED, Verdict
-from conformance.trial import LeftOut, Trial
+from conformance.trial import LeftOut, NotOffered, Trial
 from reference import ImageItem
 from strategies import Case
 
@@ -57,6 +57,7 @@ class Search:
         case: the smallest that failed, None if none did.
         verdict: on that case, or a pass.
         notes: of the cases that passed, without repetition.
+        refused: how the implementation refuses the configuration; empty if it does not.
     """
 
     cases: int = 0
@@ -65,6 +66,7 @@ class Search:
     case: Case | None = None
     verdict: Verdict = PASSED
     notes: dict[str, None] = field(default_factory=dict)
+    refused: str = ""
 
 
 class _Found(Exception):  # noqa: N818
@@ -80,13 +82,16 @@ def search(check: Check, trial: Trial, effort: Effort) -> Search:
         nonlocal attempts
         shrinking = found.case is not None
         attempts += shrinking
-        if attempts > SHRINK_ATTEMPTS:
+        if attempts > SHRINK_ATTEMPTS or found.refused:
             return
         try:
             verdict = confirmed(check, trial, case)
         except LeftOut:
             found.left_out += not shrinking
             hypothesis.reject()
+        except NotOffered as refusal:
+            found.refused = str(refusal)
+            return
         if not shrinking:
             _count(found, verdict)
         if not verdict.passed:

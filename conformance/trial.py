@@ -22,6 +22,10 @@ class LeftOut(Exception):  # noqa: N818
     """A case says nothing here, because the reference itself overflows in the dtype."""
 
 
+class NotOffered(Exception):  # noqa: N818
+    """The implementation refuses a configuration that no published checkpoint has."""
+
+
 @dataclass(frozen=True)
 class Part:
     """One picture of a request and its place in the result.
@@ -89,6 +93,16 @@ class Trial:
     def alone(self, case: Case, image: Image) -> Outcome:
         """The outcome of a call with a single image."""
         return self.run(case.regrouped([[image]]))
+
+    def require_offered(self, case: Case) -> None:
+        """Ask for an encoder of a configuration that no published checkpoint of the family has.
+
+        Raises:
+            NotOffered: the implementation refuses to build it; the message says how.
+        """
+        outcome = self.run(case)
+        if isinstance(outcome, Raised) and outcome.stage != "call":
+            raise NotOffered(str(outcome))
 
     def pictures_alone(self, case: Case, image: Image) -> Outcome:
         """The rows of one image, each of its pictures sent alone as a thumbnail (LA-02)."""

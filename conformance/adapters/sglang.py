@@ -33,7 +33,7 @@ OLDEST = (0, 5, 9)
 # Up to 0.5.13 `step3_vl` moves patches to the literal "cuda".
 FIRST_WITHOUT_LITERAL = (0, 5, 14)
 
-_INSTALL = "run `tox -e sglang`, or `pip install 'sglang>=0.5.9'`"
+_INSTALL = "run `tox -e sglang`, or on a GPU machine `pip install 'sglang>=0.5.9'`"
 
 
 def implementation() -> Sglang:
@@ -43,9 +43,12 @@ def implementation() -> Sglang:
         Unavailable: sglang is not installed, or is older than 0.5.9.
     """
     spec = importlib.util.find_spec("sglang")
+    try:
+        version = importlib.metadata.version("sglang")
+    except importlib.metadata.PackageNotFoundError:
+        spec = None
     if spec is None or spec.origin is None:
         raise Unavailable(f"sglang is not installed: {_INSTALL}")
-    version = importlib.metadata.version("sglang")
     release = process.release(version)
     if release < OLDEST:
         raise Unavailable(f"sglang {version} is too old to be driven: {_INSTALL}")

@@ -38,6 +38,8 @@ def release(version: str) -> tuple[int, ...]:
 
 def replacements(version: str) -> tuple[str, ...]:
     """What is replaced so that sglang can be imported here; nothing if there is a GPU."""
+    if torch.cuda.is_available():
+        return ()
     schemas = "torchvision operator schemas (declared, no kernels)"
     return (
         *([schemas] if torchvision_schemas.needed() else []),
@@ -46,8 +48,6 @@ def replacements(version: str) -> tuple[str, ...]:
 
 
 def _stand_ins(version: str) -> tuple[str, ...]:
-    if torch.cuda.is_available():
-        return ()
     needs_kernels = release(version) < FIRST_WITHOUT_SGL_KERNEL
     return import_stubs.missing(("triton", "sgl_kernel") if needs_kernels else ("triton",))
 
@@ -103,8 +103,9 @@ def _prepare_environment(device: torch.device) -> None:
 
 
 def _import(version: str) -> None:
-    torchvision_schemas.declare()
-    import_stubs.stand_in(_stand_ins(version))
+    if not torch.cuda.is_available():
+        torchvision_schemas.declare()
+        import_stubs.stand_in(_stand_ins(version))
     try:
         module("models.step3_vl_10b")
     except Exception as error:

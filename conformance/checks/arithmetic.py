@@ -130,7 +130,7 @@ def en_03_positions_on_the_native_grid(trial: Trial, case: Case) -> Verdict:
 )
 def en_04_class_tokens_are_dropped(trial: Trial, case: Case) -> Verdict:
     """Class tokens, and nothing else, are dropped."""
-    return isolated(trial, case)
+    return with_class_token(trial, case)
 
 
 @check(
@@ -142,6 +142,13 @@ def en_04_class_tokens_are_dropped(trial: Trial, case: Case) -> Verdict:
 )
 def en_04_class_tokens_take_part(trial: Trial, case: Case) -> Verdict:
     """As many class tokens as the family has take part in attention."""
+    return with_class_token(trial, case)
+
+
+def with_class_token(trial: Trial, case: Case) -> Verdict:
+    """As `isolated`; only `step3` is published with class tokens, others may refuse them."""
+    if case.config.family != "step3":
+        trial.require_offered(case)
     return isolated(trial, case)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from conformance.check import check
-from conformance.judge import PASSED, Verdict, failed, worst
+from conformance.judge import PASSED, Distance, Verdict, failed, worst
 from conformance.outcome import Outcome, Returned, as_rows
 from conformance.trial import Part, Trial, parts
 from strategies import Case, Image, cases, paint
@@ -28,38 +28,39 @@ def blocks(pictures: list[Part], outcome: Outcome) -> list[Tensor] | None:
     return list(rows.split(sizes)) if len(rows) == sum(sizes) else None
 
 
-def occurs(trial: Trial, case: Case, part: Part, rows: Tensor, alone: Outcome) -> Verdict:
-    """Somewhere in some rows stand those that a picture gives alone, in whatever order."""
+def occurs(trial: Trial, case: Case, part: Part, places: list[Tensor], alone: Outcome) -> Verdict:
+    """In one of some places stand the rows that a picture gives alone."""
     if not isinstance(alone, Returned):
         return failed(f"a result for {part.label} alone", alone)
     wanted = as_rows(alone.tensor)
-    windows = range(len(rows) - len(wanted) + 1)
-    found = [
-        trial.distance(case, [part], rows[start : start + len(wanted)], wanted) for start in windows
-    ]
-    if any(one.close for one in found):
-        return Verdict(True, min(one.units for one in found))
-    nearest = min((one.units for one in found), default=torch.inf)
+    nearest: Distance | None = None
+    for rows in places:
+        found = trial.distance(case, [part], rows, wanted)
+        if found.close:
+            return Verdict(True, found.units)
+        nearest = found if nearest is None or found.units < nearest.units else nearest
+    assert nearest is not None
     return Verdict(
         False,
-        nearest,
+        nearest.units,
         expected=f"the rows that {part.label} gives alone, somewhere in the result",
-        came=f"none nearer than {nearest:.3g} noise units",
+        came=f"none nearer than {nearest.units:.3g} noise units",
         where=part.label,
-        excess=min((float(one.excess.max()) for one in found), default=0.0),
+        excess=float(nearest.excess.max()),
     )
 
 
 @check("BA-01", given=company)
 def ba_01_company_does_not_matter(trial: Trial, case: Case) -> Verdict:
     """An image gives the rows, wherever they stand, that it gives alone."""
-    outcome = trial.run(case)
-    if not isinstance(outcome, Returned):
+    pictures, outcome = parts(case), trial.run(case)
+    found = blocks(pictures, outcome)
+    if found is None:
         return failed("a result", outcome)
-    rows = as_rows(outcome.tensor)
     verdicts = []
-    for part, image in zip(parts(case), case.images, strict=True):
-        verdicts.append(occurs(trial, case, part, rows, trial.alone(case, image)))
+    for index, (part, image) in enumerate(zip(pictures, case.images, strict=True)):
+        places = found[index:] + found[:index]  # its own place first
+        verdicts.append(occurs(trial, case, part, places, trial.alone(case, image)))
     return worst(verdicts)
 
 

@@ -1,0 +1,192 @@
+"""Checks as pytest items: one for each family and dtype."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from conformance.check import Check, checks_of
+from conformance.contract import contract
+from conformance.driver import Driver
+from conformance.known import match
+from conformance.options import DTYPES, Options
+from conformance.oracle import Oracle
+from conformance.outcome import Raised
+from conformance.record import Record
+from conformance.search import Effort, Search, search
+from conformance.trial import Trial
+from reference import EncoderConfig
+from strategies import Case, Weights, save_case
+
+OPTIONS = pytest.StashKey[Options]()
+BENCH = pytest.StashKey["Bench"]()
+
+
+class Bench:
+    """The implementation with its driver, and a trial for each family and dtype."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.driver = Driver(options.implementation, options.device)
+        self._oracles: dict[str, Oracle] = {}
+        self._unbuildable: dict[tuple[str, str], str] = {}
+
+    def trial(self, family: str, dtype: str) -> Trial:
+        """The trial of a family and dtype."""
+        found = DTYPES[dtype]
+        if dtype not in self._oracles:
+            self._oracles[dtype] = Oracle(found, self.options.device)
+        oracle = self._oracles[dtype]
+        return Trial(self.driver, oracle, family, found, self.options.matching)
+
+    def unbuildable(self, family: str, dtype: str) -> str:
+        """Why not even the simplest encoder of a family can be built; empty if it can."""
+        if (family, dtype) not in self._unbuildable:
+            config = EncoderConfig.tiny(family)
+            case = Case(config, Weights.drawn(config, 0), (), DTYPES[dtype])
+            outcome = self.driver.run(case)
+            stopped = isinstance(outcome, Raised) and outcome.stage != "call"
+            self._unbuildable[family, dtype] = str(outcome) if stopped else ""
+        return self._unbuildable[family, dtype]
+
+
+class CheckFailed(Exception):  # noqa: N818
+    """A check failed; the item's record says how."""
+
+
+class CheckFile(pytest.File):
+    """A module of checks."""
+
+    def collect(self) -> Iterator[CheckItem]:
+        """An item for each check, family and dtype where its clauses apply."""
+        options = self.config.stash[OPTIONS]
+        module = importlib.import_module(f"conformance.checks.{self.path.stem}")
+        for family in options.families:
+            for dtype in options.dtypes:
+                for check in checks_of(module):
+                    if applies(check, family, options):
+                        name = f"{check.name}[{family}-{dtype}]"
+                        yield CheckItem.from_parent(
+                            self, name=name, check=check, family=family, dtype=dtype
+                        )
+
+
+def applies(check: Check, family: str, options: Options) -> bool:
+    """Whether a check is to be made for a family."""
+    interface, device = options.implementation.interface, options.device.type
+    return any(
+        clause in options.clauses and not contract()[clause].inapplicable(family, interface, device)
+        for clause in check.clauses
+    )
+
+
+class CheckItem(pytest.Item):
+    """One check for one family and dtype."""
+
+    def __init__(self, *, check: Check, family: str, dtype: str, **other: Any) -> None:
+        super().__init__(**other)
+        self.check = check
+        self.family = family
+        self.dtype = dtype
+        for clause in check.clauses:
+            self.add_marker(pytest.mark.clause(clause))
+            self.extra_keyword_matches.add(clause)
+        self.record: Record | None = None
+
+    def runtest(self) -> None:
+        """Search for a case that fails."""
+        bench = self.config.stash[BENCH]
+        trial = bench.trial(self.family, self.dtype)
+        start, encoders = time.perf_counter(), trial.driver.seconds + trial.oracle.seconds
+        reason = bench.unbuildable(self.family, self.dtype)
+        if reason:
+            found = self._record(status="unbuildable", came=reason)
+        else:
+            found = self._search(bench.options, trial)
+        self.record = dataclasses.replace(
+            found,
+            seconds=time.perf_counter() - start,
+            encoders=trial.driver.seconds + trial.oracle.seconds - encoders,
+        )
+        self.user_properties.append(("conformance", self.record.to_json()))
+        if self.record.status in ("failed", "known", "unbuildable"):
+            raise CheckFailed(self.record.came)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """One line for a failed check; a traceback for a fault of the suite's own."""
+        if isinstance(excinfo.value, CheckFailed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Where it is and what it is called."""
+        return self.path, None, self.name
+
+    def _search(self, options: Options, trial: Trial) -> Record:
+        known = self._known(options)
+        effort = Effort(options.effort.examples, options.seed, shrink=not known)
+        found = search(self.check, trial, effort)
+        if found.refused:
+            return self._record(status="refused", cases=found.cases, came=found.refused)
+        if found.case is None:
+            return self._record(
+                status="passed" if found.cases else "empty",
+                cases=found.cases,
+                left_out=found.left_out,
+                units=found.units,
+                notes=tuple(found.notes),
+            )
+        return self._record(
+            status="known" if known else "failed",
+            known=known,
+            cases=found.cases,
+            left_out=found.left_out,
+            units=found.units,
+            expected=found.verdict.expected,
+            came=found.verdict.came,
+            where=found.verdict.where,
+            value=found.verdict.excess > 0,
+            case=repr(found.case),
+            file=self._save(options, found),
+        )
+
+    def _known(self, options: Options) -> str:
+        entries = [
+            match(options.known, clause, self.family, self.dtype) for clause in self.check.clauses
+        ]
+        return "" if None in entries or not entries else str(entries[0].what)  # type: ignore[union-attr]
+
+    def _save(self, options: Options, found: Search) -> str:
+        assert found.case is not None
+        folder = Path(options.failures)
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{self.check.name}-{self.family}-{self.dtype}-{found.case.digest[:8]}.safetensors"
+        notes = {
+            "check": self.check.name,
+            "expected": found.verdict.expected,
+            "came": found.verdict.came,
+            "implementation": options.implementation.name,
+            "version": options.implementation.version,
+        }
+        save_case(found.case, folder / name, notes)
+        return str(folder / name)
+
+    def _record(self, **found: Any) -> Record:
+        check = self.check
+        return Record(check.name, check.sentence, check.clauses, self.family, self.dtype, **found)
+
+
+def prepare_device(device: torch.device) -> None:
+    """Set the process up for reproducible numbers.
+
+    One thread on the CPU: tiny models run many times slower on more, and sums keep their order.
+    """
+    if device.type == "cpu":
+        torch.set_num_threads(1)

@@ -1,0 +1,17 @@
+"""Makes `pytest conformance` the main job."""
+
+from conformance.plugin import (
+    pytest_addoption,
+    pytest_collect_file,
+    pytest_configure,
+    pytest_report_header,
+    pytest_runtest_makereport,
+)
+
+__all__ = [
+    "pytest_addoption",
+    "pytest_collect_file",
+    "pytest_configure",
+    "pytest_report_header",
+    "pytest_runtest_makereport",
+]

@@ -1,0 +1,207 @@
+"""The options of a run, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from conformance.contract import LEVELS, Level, contract
+from conformance.known import Known, KnownError, read_known
+from conformance.protocol import Implementation, Unavailable
+from conformance.registry import find_implementation
+from conformance.search import PROFILES, Effort
+from conformance.trial import Matching
+
+DTYPES = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float64": torch.float64,
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run checks, and how hard.
+
+    Attributes:
+        spec: the implementation as the user named it.
+        implementation: under test.
+        families: to check.
+        device: of the models.
+        dtypes: of the models, by name.
+        checked: levels that are checked.
+        required: the level that the exit status follows.
+        clauses: ids to check.
+        profile: how many cases a check.
+        seed: which ones.
+        matching: of documented errors.
+        known: failures that count as known.
+        failures: the folder that failing cases are saved in.
+    """
+
+    spec: str
+    implementation: Implementation
+    families: tuple[str, ...]
+    device: torch.device
+    dtypes: tuple[str, ...]
+    checked: tuple[Level, ...]
+    required: Level
+    clauses: tuple[str, ...]
+    profile: str
+    seed: int
+    matching: Matching
+    known: tuple[Known, ...]
+    failures: str
+
+    @property
+    def effort(self) -> Effort:
+        """How hard to search."""
+        return Effort(PROFILES[self.profile], self.seed)
+
+    def requires(self, clause: str) -> bool:
+        """Whether the exit status follows a clause."""
+        return any(found.id == clause for found in contract().required(self.required))
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    group = parser.getgroup("conformance", "Step3-VL conformance")
+    group.addoption(
+        "--impl",
+        metavar="NAME",
+        help="the implementation: a built-in name, an entry point, module:attribute or "
+        "path/to/file.py:attribute",
+    )
+    group.addoption(
+        "--family",
+        action="append",
+        metavar="FAMILY",
+        help="a family to check; repeatable; default: all that the implementation declares",
+    )
+    group.addoption("--device", default="cpu", help="a torch device; default: cpu")
+    group.addoption(
+        "--dtype",
+        action="append",
+        choices=tuple(DTYPES),
+        help="a dtype of the models; repeatable; default: float32",
+    )
+    group.addoption(
+        "--level",
+        choices=LEVELS,
+        help="check the clauses up to this level and let the exit status follow it; "
+        "default: check core and strict, follow core",
+    )
+    group.addoption(
+        "--clause",
+        action="append",
+        metavar="ID",
+        help="a clause to check, such as LA-02; repeatable; default: all of the level",
+    )
+    group.addoption(
+        "--profile",
+        choices=tuple(PROFILES),
+        default="standard",
+        help="cases a check: smoke 2, standard 10, certify 50; default: standard",
+    )
+    group.addoption(
+        "--seed", type=int, default=0, metavar="N", help="which cases are drawn; default: 0"
+    )
+    group.addoption(
+        "--error-match",
+        choices=("kind", "type", "message"),
+        default="type",
+        help="documented errors: any error will do, a ValueError, or the exact message too",
+    )
+    group.addoption("--known", metavar="FILE", help="known failures, instead of the suite's own")
+    group.addoption("--no-known", action="store_true", help="count no failure as known")
+    group.addoption(
+        "--failures",
+        default="conformance-failures",
+        metavar="DIR",
+        help="where failing cases are saved; default: conformance-failures",
+    )
+
+
+def read_options(config: pytest.Config) -> Options:
+    """Check the options of a run.
+
+    Raises:
+        pytest.UsageError: one line that says what to do.
+    """
+    spec = config.getoption("--impl")
+    if not spec:
+        raise pytest.UsageError(
+            "say which implementation to check, such as --impl=reference or --impl=sglang "
+            "(python -m conformance implementations lists them)"
+        )
+    try:
+        implementation = find_implementation(spec)
+        known = _known(config, implementation)
+    except (Unavailable, KnownError) as error:
+        raise pytest.UsageError(str(error)) from None
+    level = config.getoption("--level")
+    required: Level = level or "core"
+    checked = LEVELS[: LEVELS.index(level or "strict") + 1]
+    device = find_device(config.getoption("--device"))
+    return Options(
+        spec=spec,
+        implementation=implementation,
+        families=_families(config, implementation),
+        device=device,
+        dtypes=tuple(dict.fromkeys(config.getoption("--dtype") or ["float32"])),
+        checked=checked,
+        required=required,
+        clauses=_clauses(config, checked),
+        profile=config.getoption("--profile"),
+        seed=config.getoption("--seed"),
+        matching=config.getoption("--error-match"),
+        known=tuple(k for k in known if k.covers(implementation.version, device.type)),
+        failures=config.getoption("--failures"),
+    )
+
+
+def find_device(spec: str) -> torch.device:
+    """A device that is there.
+
+    Raises:
+        pytest.UsageError: it is none, or not there.
+    """
+    try:
+        device = torch.device(spec)
+        torch.zeros(1, device=device)
+    except Exception as error:  # each backend has its own class for a device that is not there
+        reason = str(error).strip().splitlines()[0]
+        raise pytest.UsageError(f"device {spec!r} is not there: {reason}") from None
+    return device
+
+
+def _known(config: pytest.Config, implementation: Implementation) -> tuple[Known, ...]:
+    if config.getoption("--no-known"):
+        return ()
+    return read_known(implementation.name, config.getoption("--known"))
+
+
+def _families(config: pytest.Config, implementation: Implementation) -> tuple[str, ...]:
+    declared = tuple(implementation.families)
+    asked = tuple(dict.fromkeys(config.getoption("--family") or declared))
+    for family in asked:
+        if family not in declared:
+            raise pytest.UsageError(
+                f"{implementation.name} {implementation.version} has no family {family!r}; "
+                f"it has {', '.join(declared)}"
+            )
+    return asked
+
+
+def _clauses(config: pytest.Config, checked: tuple[Level, ...]) -> tuple[str, ...]:
+    within = tuple(clause.id for clause in contract().clauses if clause.level in checked)
+    asked = tuple(config.getoption("--clause") or within)
+    for clause in asked:
+        if clause not in contract():
+            raise pytest.UsageError(
+                f"the contract has no clause {clause!r} (python -m conformance clauses lists them)"
+            )
+    return asked

@@ -1,0 +1,146 @@
+"""The pytest plugin: options, collection, and one table after the run."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+from conformance.collect import BENCH, OPTIONS, Bench, CheckFile, CheckItem, prepare_device
+from conformance.contract import contract
+from conformance.options import add_options, read_options
+from conformance.record import Record
+from conformance.search import PROFILES
+from conformance.state import precision_flags
+from conformance.table import Results, print_results
+
+CHECKS = Path(__file__).parent / "checks"
+
+_LEAST_WIDTH = 100
+_REFUSED_OPTIONS = 4
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the options; anything wrong with them ends the run here, with status 4."""
+    config.addinivalue_line("markers", "clause(id): a clause of the contract that a check covers")
+    options = read_options(config)
+    prepare_device(options.device)
+    config.stash[OPTIONS] = options
+    config.stash[BENCH] = Bench(options)
+    if config.option.tbstyle == "auto":
+        config.option.tbstyle = "no"  # the table and its failures say more
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Reporter(config), "conformance-reporter")
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """What is checked, with what, and what had to be replaced."""
+    options = config.stash[OPTIONS]
+    implementation = options.implementation
+    flags = [f"{name} {'on' if value else 'off'}" for name, value in precision_flags().items()]
+    header = [
+        f"contract {contract().version}: {implementation.name} {implementation.version} "
+        f"({implementation.interface} interface), {', '.join(options.families)}, "
+        f"{', '.join(options.dtypes)} on {options.device}",
+        f"profile {options.profile} ({PROFILES[options.profile]} cases a check), "
+        f"seed {options.seed}, {' and '.join(options.checked)} checked, "
+        f"exit status follows {options.required}",
+        f"numerics: torch {torch.__version__}, {torch.get_num_threads()} threads, "
+        f"{', '.join(flags)}",
+    ]
+    replaced = tuple(getattr(implementation, "replacements", ()))
+    if replaced:
+        header.append(f"replaced to run here: {', '.join(replaced)}")
+    return header
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect modules of checks."""
+    if file_path.parent == CHECKS and file_path.suffix == ".py" and file_path.stem != "__init__":
+        return CheckFile.from_parent(parent, path=file_path)
+    return None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+    call: pytest.CallInfo[None],  # noqa: ARG001
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep a failure that is known, or above the required level, from failing the run."""
+    report = yield
+    if isinstance(item, CheckItem) and item.record is not None and report.failed:
+        options, record = item.config.stash[OPTIONS], item.record
+        if record.status == "known":
+            report.outcome, report.wasxfail = "skipped", f"known: {record.known}"
+        elif record.status == "failed" and not any(map(options.requires, record.clauses)):
+            report.outcome, report.wasxfail = "skipped", "above the required level"
+    return report
+
+
+class Reporter:
+    """Gathers records, from all workers, and reports on them.
+
+    Args:
+        config: of the session.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.options = config.stash[OPTIONS]
+        self.records: list[Record] = []
+        self.faults: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the record that a report carries, or the traceback of a fault of the suite."""
+        found = dict(report.user_properties).get("conformance")
+        if report.when == "call" and isinstance(found, dict):
+            self.records.append(Record.from_json(found))
+        elif report.failed:
+            self.faults.append(f"{report.nodeid}\n{report.longreprtext}")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Let the exit status follow the required level."""
+        if session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            return
+        if self.unbuildable():
+            session.exitstatus = _REFUSED_OPTIONS
+        elif self.faults or not Results(self.options, self.records).ok():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        else:
+            session.exitstatus = pytest.ExitCode.OK
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the table and the failures."""
+        writer = terminalreporter._tw
+        console = Console(
+            file=writer._file,
+            width=max(writer.fullwidth, _LEAST_WIDTH),
+            force_terminal=writer.hasmarkup,
+        )
+        terminalreporter.write_sep("=", "conformance")
+        for fault in self.faults:
+            console.print(f"a fault of the suite itself:\n{fault}", highlight=False, markup=False)
+        for line in self.unbuildable():
+            console.print(line, style="bold red", highlight=False, markup=False, soft_wrap=True)
+        judged = [record for record in self.records if record.status != "unbuildable"]
+        if judged:
+            print_results(console, Results(self.options, judged))
+
+    def unbuildable(self) -> list[str]:
+        """One line for each family and dtype of which no encoder can be built."""
+        name = f"{self.options.implementation.name} {self.options.implementation.version}"
+        lines = [
+            f"{name} cannot build {record.family} in {record.dtype}: {record.came}; "
+            "check another with --family and --dtype"
+            for record in self.records
+            if record.status == "unbuildable"
+        ]
+        return list(dict.fromkeys(lines))

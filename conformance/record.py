@@ -1,0 +1,67 @@
+"""A record: what one check found for one family and dtype."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Status = Literal["passed", "failed", "known", "empty", "refused", "unbuildable"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a check found.
+
+    Attributes:
+        check: its name.
+        sentence: what it holds.
+        clauses: which it covers.
+        family: under test.
+        dtype: under test, such as `float32`.
+        status: `empty` if every drawn case was left out, `refused` if the implementation refuses
+            a configuration that no checkpoint has, `unbuildable` if no encoder can be built.
+        cases: judged.
+        left_out: drawn, but saying nothing because the reference overflows in the dtype.
+        units: the largest error of those that passed, in units of noise.
+        expected: in the failing case.
+        came: in the failing case.
+        where: the failing case differs.
+        value: whether wrong values, not an error or a shape, made it fail.
+        case: the failing one on one line.
+        file: where the failing case is saved.
+        known: what is wrong, if it is a known failure.
+        notes: of the cases that passed.
+        seconds: spent in all, and inside the implementation's calls and the oracle's.
+        encoders: the part of `seconds` inside encoders.
+    """
+
+    check: str
+    sentence: str
+    clauses: tuple[str, ...]
+    family: str
+    dtype: str
+    status: Status
+    cases: int = 0
+    left_out: int = 0
+    units: float = 0.0
+    expected: str = ""
+    came: str = ""
+    where: str = ""
+    value: bool = False
+    case: str = ""
+    file: str = ""
+    known: str = ""
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+    encoders: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Record:
+        """From JSON values."""
+        frozen = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        return cls(**frozen)
