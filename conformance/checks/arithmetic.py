@@ -203,7 +203,7 @@ def en_07_values_do_not_turn(trial: Trial, case: Case) -> Verdict:
     "EN-08",
     given=thumbnails,
     regimes=["attention"],
-    variants=[_HEAD_DIM_96, {**_HEAD_DIM_12, "image_size": 8}],
+    variants=[_HEAD_DIM_96],
     grids=[(3, 3)],
 )
 def en_08_attention(trial: Trial, case: Case) -> Verdict:
