@@ -119,11 +119,11 @@ class CheckItem(pytest.Item):
         if self.record.status in ("failed", "known", "unbuildable"):
             raise CheckFailed(self.record.came)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ARG002
         """One line for a failed check; a traceback for a fault of the suite's own."""
         if isinstance(excinfo.value, CheckFailed):
             return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
+        return super().repr_failure(excinfo, "short")
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Where it is and what it is called."""

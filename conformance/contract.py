@@ -76,7 +76,7 @@ class Contract:
 
     def required(self, level: str) -> tuple[Clause, ...]:
         """The clauses of a level and of those below it."""
-        levels = LEVELS[: LEVELS.index(level) + 1]  # type: ignore[arg-type]
+        levels = LEVELS[: LEVELS.index(level) + 1]
         return tuple(clause for clause in self.clauses if clause.level in levels)
 
     def causes(self, clause_id: str, failed: Iterable[str]) -> tuple[str, ...]:

@@ -96,7 +96,7 @@ class Driver:
             outcome = result if isinstance(result, Raised) else _returned(result)
             return Observation(outcome, mutated, disturbed)
 
-    def _call(self, encoder: Any, case: Case) -> Tensor | Raised:
+    def _call(self, encoder: Any, case: Case) -> Any:
         items = self._items(case)
         with torch.no_grad():
             return self._attempt(lambda: encoder.get_image_feature(items))

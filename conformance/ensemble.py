@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from reference import ReferenceEncoder
 from reference.perception import PerceptionTower
 from reference.step3 import Step3Tower
-from reference.stream import bell
+from reference.stream import signs
 from reference.tower import Tower
 
 
@@ -41,7 +41,8 @@ class _SplitSums(Tower):
         if bias is not None:
             maps = maps + bias[:, None]
         rows = (x.shape[2] + 2 * padding - kernel) // stride + 1
-        return maps.unflatten(2, (rows, -1))
+        folded: Tensor = maps.unflatten(2, (rows, -1))
+        return folded
 
 
 class _NarrowSteps(Tower):
@@ -49,7 +50,8 @@ class _NarrowSteps(Tower):
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         scores = (query @ key.transpose(-2, -1)) * self.config.head_dim**-0.5
-        return (scores.softmax(dim=-1) @ value).transpose(1, 2).flatten(2)
+        joined: Tensor = (scores.softmax(dim=-1) @ value).transpose(1, 2).flatten(2)
+        return joined
 
 
 def _encoder(name: str, mixin: type[Tower]) -> type[ReferenceEncoder]:
@@ -69,5 +71,4 @@ ENSEMBLE: Mapping[str, type[ReferenceEncoder]] = {
 
 def jittered(tensor: Tensor, dtype: torch.dtype, seed: int) -> Tensor:
     """A float64 tensor moved up or down by half a unit in the last place of a dtype."""
-    signs = bell(seed, "jitter", tensor.shape).sign()
-    return tensor * (1 + signs * (torch.finfo(dtype).eps / 2))
+    return tensor * (1 + signs(seed, "jitter", tensor.shape) * (torch.finfo(dtype).eps / 2))

@@ -125,4 +125,5 @@ def _entry(entry: dict[str, Any], where: str) -> Known:
         SpecifierSet(entry["releases"])
     except InvalidSpecifier:
         raise KnownError(f"{where} has releases {entry['releases']!r}, no specifier") from None
-    return Known(**{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()})
+    frozen: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+    return Known(**frozen)

@@ -28,6 +28,9 @@ _JITTERS = (1, 2)
 # a seed for a jittered one.
 Way = tuple[type[ReferenceEncoder], torch.dtype | int | None]
 
+# What a picture's rows depend on: the configuration, the weights' digest and the picture's.
+Key = tuple[EncoderConfig, str, str]
+
 # A quarter of the dtype's precision: no row is known better than that.
 FLOOR = 0.25
 
@@ -73,7 +76,7 @@ class Oracle:
         self.noise_dtype = torch.float32 if dtype == torch.float64 else dtype
         self.device = device
         self.seconds = 0.0
-        self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
+        self._known: OrderedDict[Key, _Known] = OrderedDict()
         self._encoders: OrderedDict[object, ReferenceEncoder] = OrderedDict()
 
     def truth(
@@ -93,7 +96,7 @@ class Oracle:
             whole: measure the noise over the whole ensemble, which costs about five more runs;
                 otherwise over a single run.
         """
-        keys = [(weights.digest, encode(picture).digest()) for picture in pictures]
+        keys = [(config, weights.digest, encode(picture).digest()) for picture in pictures]
         by_key = dict(zip(keys, pictures, strict=True))
         self._learn(config, weights, by_key, whole)
         known = [self._known[key] for key in keys]
@@ -111,7 +114,7 @@ class Oracle:
         self,
         config: EncoderConfig,
         weights: Weights,
-        pictures: dict[tuple[str, str], Tensor],
+        pictures: dict[Key, Tensor],
         whole: bool,
     ) -> None:
         for batch in _same_shape(pictures):
@@ -126,12 +129,12 @@ class Oracle:
         while len(self._known) > max(_REMEMBERED_PICTURES, len(pictures)):
             self._known.popitem(last=False)
 
-    def _unmeasured(self, key: tuple[str, str], whole: bool) -> bool:
+    def _unmeasured(self, key: Key, whole: bool) -> bool:
         known = self._known[key]
         return (known.whole if whole else known.single) is None
 
     def _compute_rows(
-        self, config: EncoderConfig, weights: Weights, new: dict[tuple[str, str], Tensor]
+        self, config: EncoderConfig, weights: Weights, new: dict[Key, Tensor]
     ) -> None:
         encoder = self._encoder((ReferenceEncoder, None), config, weights)
         found = self._encode(encoder, torch.stack(list(new.values())))
@@ -143,7 +146,7 @@ class Oracle:
         self,
         config: EncoderConfig,
         weights: Weights,
-        loud: dict[tuple[str, str], Tensor],
+        loud: dict[Key, Tensor],
         whole: bool,
     ) -> None:
         pixels = torch.stack(list(loud.values()))
@@ -191,9 +194,9 @@ class Oracle:
 
 
 def _same_shape(
-    pictures: dict[tuple[str, str], Tensor],
-) -> Iterable[dict[tuple[str, str], Tensor]]:
-    batches: dict[tuple[tuple[int, ...], torch.dtype], dict[tuple[str, str], Tensor]] = {}
+    pictures: dict[Key, Tensor],
+) -> Iterable[dict[Key, Tensor]]:
+    batches: dict[object, dict[Key, Tensor]] = {}
     for key, picture in pictures.items():
         batches.setdefault((tuple(picture.shape), picture.dtype), {})[key] = picture
     return batches.values()

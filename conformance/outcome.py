@@ -55,10 +55,10 @@ class Raised:
         module = "" if own.__module__ == "builtins" else f"{own.__module__}."
         return cls(stage, nearest.__name__, f"{module}{own.__qualname__}", str(error))
 
-    def is_a(self, kind: type[BaseException]) -> bool:
+    def is_a(self, kind: builtins.type[BaseException]) -> bool:
         """Whether the exception is of a built-in class or one derived from it."""
         found = getattr(builtins, self.kind)
-        return isinstance(found, type) and issubclass(found, kind)
+        return isinstance(found, builtins.type) and issubclass(found, kind)
 
     def __str__(self) -> str:
         first, *_ = self.message.strip().splitlines() or ["(no message)"]

@@ -63,5 +63,7 @@ class Record:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Record:
         """From JSON values."""
-        frozen = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        frozen: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in values.items()
+        }
         return cls(**frozen)

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 _SIX_BITS = np.uint64(63)
-_SHIFTS = np.arange(0, 48, 6, dtype=np.uint64)
+_SHIFTS = [np.uint64(shift) for shift in (6, 12, 18)]
+_HALF = np.uint64(24)
 
 # The sum of four uniform integers in 0..63, less its mean: this is its standard deviation.
 _DEVIATION = math.sqrt(4 * (64**2 - 1) / 12)
@@ -40,10 +41,25 @@ def bell(seed: int, label: str, shape: Sequence[int], deviation: float = 1.0) ->
     """
     count = math.prod(shape)
     bits = raw_bits(seed, label, -(-count // 2))
-    fields = (bits[:, None] >> _SHIFTS) & _SIX_BITS
-    integers = fields.reshape(-1, 4).sum(axis=1)[:count].astype(np.int64) - 126
+    integers = np.stack([_sum_of_four(bits), _sum_of_four(bits >> _HALF)], axis=1)
+    integers = integers.reshape(-1)[:count].astype(np.int64) - 126
     scale = 2.0 ** round(math.log2(deviation / _DEVIATION))
     return torch.from_numpy(integers.astype(np.float32)).reshape(tuple(shape)) * scale
+
+
+def _sum_of_four(bits: np.ndarray) -> np.ndarray:
+    """The sum of the four lowest fields of six bits."""
+    total = bits & _SIX_BITS
+    for shift in _SHIFTS:
+        total = total + ((bits >> shift) & _SIX_BITS)
+    return total
+
+
+def signs(seed: int, label: str, shape: Sequence[int]) -> torch.Tensor:
+    """Float32 values that are 1 or -1."""
+    count = math.prod(shape)
+    bits = np.unpackbits(raw_bits(seed, label, -(-count // 64)).astype("<u8").view(np.uint8))
+    return torch.from_numpy(bits[:count].astype(np.float32)).reshape(tuple(shape)) * 2 - 1
 
 
 def spread(seed: int, label: str, shape: Sequence[int], low: int, high: int) -> torch.Tensor:

@@ -129,7 +129,8 @@ class Tower:
         """Softmax attention over all tokens of a picture (EN-08), heads joined again."""
         scores = (query * self.config.head_dim**-0.5) @ key.transpose(-2, -1)
         weights = scores.to(self.wide).softmax(dim=-1).to(value.dtype)
-        return (weights @ value).transpose(1, 2).flatten(2)
+        joined: Tensor = (weights @ value).transpose(1, 2).flatten(2)
+        return joined
 
     def probe_scores(self, layer: int, query: Tensor, key: Tensor) -> None:
         """Record the unscaled q.k, which an implementation may form before it scales (EN-12)."""

@@ -193,7 +193,7 @@ def plain_item(images: Sequence[Image]) -> ImageItem:
 
 def _images(item: ImageItem) -> list[Image]:
     counts = read_counts(item.model_specific_data.get("num_patches"))
-    patches = item.model_specific_data.get("patch_pixel_values")
+    patches: Any = item.model_specific_data.get("patch_pixel_values")
     images, start = [], 0
     for thumbnail, count in zip(item.feature, counts, strict=True):
         own = patches[start : start + count] if count else None

@@ -18,6 +18,7 @@ WEIGHT_SEEDS = 4
 @st.composite
 def cases(
     draw: st.DrawFn,
+    /,
     *,
     family: str | None = None,
     dtype: torch.dtype = torch.float32,

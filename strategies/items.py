@@ -33,6 +33,7 @@ def square_grids(config: EncoderConfig) -> tuple[Grid, ...]:
 @st.composite
 def items(
     draw: st.DrawFn,
+    /,
     *,
     config: EncoderConfig,
     dtype: torch.dtype = torch.float32,

@@ -1,0 +1,1 @@
+"""The built-in implementations: one module for each engine."""

@@ -32,7 +32,7 @@ def _loads(folder: Path) -> bool:
     if library is None or library.origin is None:
         return False
     try:
-        torch.ops.load_library(library.origin)  # type: ignore[no-untyped-call]
+        torch.ops.load_library(library.origin)
     except OSError:
         return False
     return True
