@@ -1,18 +1,19 @@
 """Harmless ways to compute norms, products, convolutions and activations."""
 
+# ruff: noqa: D102 - the methods are the reference's, which says what they do.
+
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable
 from functools import cache
 
 import torch
-from harmless.towers import OwnAttention
 from torch import Tensor
 from torch.nn import functional as F
 
 from reference.tower import Tower
+from tests.harmless.towers import OwnAttention
 
 
 class ManualNorm(Tower):
@@ -88,7 +89,7 @@ class FoldedNorms(OwnAttention):
 class FoldedLayerScale(OwnAttention):
     """Layer scale folded into the matrices before it."""
 
-    def scale(self, name: str, x: Tensor) -> Tensor:
+    def scale(self, name: str, x: Tensor) -> Tensor:  # noqa: ARG002
         return x
 
     def linear(self, name: str, x: Tensor) -> Tensor:
@@ -194,14 +195,6 @@ class ChannelsLast(Tower):
         return F.conv2d(x, weight, bias, stride=stride, padding=padding)
 
 
-class NativeConvolutions(Tower):
-    """Everything without oneDNN."""
-
-    def __call__(self, pixels: Tensor) -> Tensor:
-        with torch.backends.mkldnn.flags(enabled=False):
-            return super().__call__(pixels)
-
-
 class WrittenOutActivation(Tower):
     """`gelu` by erf and `quick_gelu` by exp, rounded at each step."""
 
@@ -229,9 +222,7 @@ class Compiled(Tower):
         return compiled(quick_gelu)(x) if self.config.hidden_act == "quick_gelu" else F.gelu(x)
 
 
-def attended(
-    query: Tensor, key: Tensor, value: Tensor, scale: float, wide: torch.dtype
-) -> Tensor:
+def attended(query: Tensor, key: Tensor, value: Tensor, scale: float, wide: torch.dtype) -> Tensor:
     """Softmax attention, heads joined again."""
     scores = (query @ key.transpose(-2, -1)).to(wide) * scale
     return (scores.softmax(dim=-1).to(value.dtype) @ value).transpose(1, 2).flatten(2)
@@ -246,13 +237,3 @@ def quick_gelu(x: Tensor) -> Tensor:
 def compiled(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A function compiled for any shape; the backend needs no C++ compiler."""
     return torch.compile(function, backend="aot_eager", dynamic=True)
-
-
-class Autocast(Tower):
-    """Weights in float32, and torch.autocast to the dtype."""
-
-    def __call__(self, pixels: Tensor) -> Tensor:
-        dtype = self.weights["vit_large_projector.weight"].dtype
-        wide = type(self)._copy(self)
-        with torch.autocast("cpu", dtype=dtype) if dtype.itemsize == 2 else contextlib.nullcontext():
-            return super(Autocast, wide).__call__(pixels.float()).to(dtype)

@@ -1,18 +1,20 @@
 """Harmless ways to compute a tower: each does one step of the reference differently."""
 
+# ruff: noqa: D102 - the methods are the reference's, which says what they do.
+
 from __future__ import annotations
 
 import math
 from typing import Any
 
 import torch
-from second import bicubic, bilinear
 from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from reference.rotary import rotate
 from reference.tower import Tower
+from tests.second import bicubic, bilinear
 
 # Attention, once queries, keys and values are there.
 
@@ -121,15 +123,6 @@ class KeysInReverse(Tower):
         return super().attend(query, key.flip(2), value.flip(2))
 
 
-class HeadByHead(Tower):
-    """One head after the other."""
-
-    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        heads = range(query.shape[1])
-        one = [super(HeadByHead, self).attend(*(x[:, [h]] for x in (query, key, value))) for h in heads]
-        return torch.cat(one, dim=2)
-
-
 # The whole of attention.
 
 
@@ -137,7 +130,11 @@ class OwnAttention(Tower):
     """Both architectures' attention as one method, cut into steps."""
 
     def attention(
-        self, layer: int, name: str, tokens: Tensor, grid: tuple[int, int] | None = None
+        self,
+        layer: int,  # noqa: ARG002
+        name: str,
+        tokens: Tensor,
+        grid: tuple[int, int] | None = None,
     ) -> Tensor:
         query, key, value = self.project(name, tokens)
         if self.config.rotary:
@@ -222,13 +219,29 @@ class SingleRotary(OwnAttention):
         return rotate(query, angles), rotate(key, angles)
 
 
+class NarrowRotary(OwnAttention):
+    """Angles in float32, their cosines and sines and the turning rounded to the dtype."""
+
+    def turn(self, query: Tensor, key: Tensor, grid: Any) -> tuple[Tensor, Tensor]:
+        angles = self.angles(grid)
+        cosine, sine = angles.cos().to(query.dtype), angles.sin().to(query.dtype)
+
+        def turned(x: Tensor) -> Tensor:
+            across = torch.stack([-x[..., 1::2], x[..., ::2]], dim=-1).flatten(-2)
+            return x * cosine + across * sine
+
+        return turned(query), turned(key)
+
+
 class TensorParallel(OwnAttention):
     """Heads and hidden channels on two ranks, whose results are summed."""
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         first = self.config.heads // 2
         ranks = (slice(0, first), slice(first, None))
-        found = [super(TensorParallel, self).attend(query[:, r], key[:, r], value[:, r]) for r in ranks]
+        found = [
+            super(TensorParallel, self).attend(query[:, r], key[:, r], value[:, r]) for r in ranks
+        ]
         return torch.cat(found, dim=2)
 
     def leave(self, name: str, joined: Tensor) -> Tensor:
@@ -236,7 +249,7 @@ class TensorParallel(OwnAttention):
             f"{name}.out_proj", joined, self.config.heads // 2 * self.config.head_dim
         )
 
-    def mlp(self, layer: int, first: str, second: str, x: Tensor) -> Tensor:
+    def mlp(self, layer: int, first: str, second: str, x: Tensor) -> Tensor:  # noqa: ARG002
         half = self.config.mlp_width // 2
         weight, bias = self.weights[f"{first}.weight"], self.weights[f"{first}.bias"]
         ranks = (slice(0, half), slice(half, None))
