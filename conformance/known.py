@@ -9,6 +9,7 @@ families = ["step3"]
 clauses = ["LA-02", "LA-03"]
 dtypes = ["float32"]          # optional: all
 devices = ["cpu"]             # optional: all
+sometimes = true              # optional: may pass on some machines, and is then not stale
 what = "one line of what is wrong"
 link = "unreported"           # or where it is reported
 ```
@@ -30,7 +31,7 @@ from conformance.contract import contract
 from reference import FAMILIES
 
 _REQUIRED = ("releases", "families", "clauses", "what", "link")
-_OPTIONAL = ("dtypes", "devices")
+_OPTIONAL = ("dtypes", "devices", "sometimes")
 
 
 class KnownError(ValueError):
@@ -49,6 +50,7 @@ class Known:
         link: where it is reported, or `unreported`.
         dtypes: in which it shows; empty for all.
         devices: on which it shows; empty for all.
+        sometimes: whether it may pass on some machines.
     """
 
     releases: str
@@ -58,6 +60,7 @@ class Known:
     link: str
     dtypes: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
+    sometimes: bool = False
 
     def covers(self, version: str, device: str) -> bool:
         """Whether it is about a release on a device."""

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from conformance.check import all_checks
 from conformance.contract import LEVELS, Clause, contract
-from conformance.known import Known
+from conformance.known import Known, match
 from conformance.options import Options
 from conformance.record import Record
 
@@ -106,6 +106,8 @@ class Results:
         """What known failures say that no longer happens, one line each."""
         lines = []
         for entry in self.options.known:
+            if entry.sometimes:
+                continue
             for clause, family, dtype, cell in self.cells():
                 fixed = cell.mark == "passed" and self._complete(clause.id, cell)
                 if fixed and entry.names(clause.id, family, dtype):
@@ -193,8 +195,7 @@ def _print_not_checked(console: Console, results: Results) -> None:
     reasons: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for clause, family, dtype, cell in results.cells():
         if cell.mark == "not checked":
-            column = family if len(results.options.dtypes) == 1 else f"{family} {dtype}"
-            reasons[cell.reason][clause.id].append(column)
+            reasons[cell.reason][clause.id].append(_column(results, family, dtype))
     for reason, clauses in reasons.items():
         every = len(results.columns)
         names = [
@@ -205,21 +206,20 @@ def _print_not_checked(console: Console, results: Results) -> None:
 
 
 def _print_known(console: Console, results: Results) -> None:
-    found: dict[tuple[Known, str], list[str]] = defaultdict(list)
+    found: dict[Known, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for clause, family, dtype, cell in results.cells():
         if cell.mark == "known":
-            what = next(r.known for r in cell.records if r.status == "known")
-            entry = next(k for k in results.options.known if k.what == what)
-            if clause.id not in found[entry, f"{family} {dtype}"]:
-                found[entry, f"{family} {dtype}"].append(clause.id)
-    for (entry, where), clauses in found.items():
-        console.print(
-            f"known: {where}: {entry.what} [{entry.link}]: {', '.join(clauses)}",
-            highlight=False,
-            markup=False,
-            soft_wrap=True,
-            style="yellow",
-        )
+            entry = match(results.options.known, clause.id, family, dtype)
+            assert entry is not None
+            found[entry][_column(results, family, dtype)].append(clause.id)
+    for entry, columns in found.items():
+        where = "; ".join(f"{column}: {', '.join(ids)}" for column, ids in columns.items())
+        line = Text(f"known: {entry.what} [{entry.link}]: {where}", style="yellow")
+        console.print(line, soft_wrap=True)
+
+
+def _column(results: Results, family: str, dtype: str) -> str:
+    return family if len(results.options.dtypes) == 1 else f"{family} {dtype}"
 
 
 def print_failure(console: Console, clause: Clause, cell: Cell, record: Record, spec: str) -> None:

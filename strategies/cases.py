@@ -9,6 +9,7 @@ import torch
 from hypothesis import strategies as st
 
 from strategies.case import Case, Placement, Weights
+from strategies.choice import among, seeds
 from strategies.configs import VARIANTS, Variant, configs
 from strategies.items import items
 
@@ -41,8 +42,8 @@ def cases(
         **of_items: passed to `strategies.items`.
     """
     config = draw(configs(family=family, variants=variants))
-    regime = draw(st.sampled_from(tuple(regimes)))
-    weights = Weights.drawn(config, draw(st.integers(0, WEIGHT_SEEDS - 1)), regime)
-    pixel_dtype = draw(st.sampled_from(tuple(pixel_dtypes or (dtype,))))
+    regime = draw(among(tuple(regimes)))
+    weights = Weights.drawn(config, draw(seeds(WEIGHT_SEEDS - 1)), regime)
+    pixel_dtype = draw(among(tuple(pixel_dtypes or (dtype,))))
     drawn = draw(items(config=config, dtype=pixel_dtype, **of_items))
     return Case(config, weights, drawn, dtype, placement)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ INTEGER_DTYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8
 Form = Callable[[Sequence[int]], Any]
 
 
+@functools.cache
 def counts(
     *, images: tuple[int, int] = (1, 3), patches: tuple[int, int] = (0, 2), total: int = 0
 ) -> st.SearchStrategy[tuple[int, ...]]:

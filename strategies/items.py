@@ -11,6 +11,7 @@ from torch import Tensor
 
 from reference import EncoderConfig, ImageItem
 from strategies.case import Image, plain_item
+from strategies.choice import among, seeds
 from strategies.counts import Form, counts
 from strategies.pixels import paint
 
@@ -68,16 +69,16 @@ def items(
     """
     found = draw(counts(images=images, patches=patches, total=total))
     options = tuple(grids or square_grids(config))
-    thumbnail, patch = draw(st.sampled_from(options)), draw(st.sampled_from(options))
-    profile, seed = draw(st.sampled_from(tuple(profiles))), draw(st.integers(0, 2**16))
+    thumbnail, patch = draw(among(options)), draw(among(options))
+    profile, seed = draw(among(tuple(profiles))), draw(seeds())
     pictures = [
         _image(config, dtype, profile, f"{seed}/{index}", seed, count, thumbnail, patch)
         for index, count in enumerate(found)
     ]
-    groups = _grouped(pictures, draw(st.sampled_from(tuple(grouping))))
+    groups = _grouped(pictures, draw(among(tuple(grouping))))
     form: Form = draw(count_forms) if count_forms is not None else list
-    empty = EMPTY_PATCHES[draw(st.sampled_from(tuple(empty_patches)))]
-    layout = LAYOUTS[draw(st.sampled_from(tuple(layouts)))]
+    empty = EMPTY_PATCHES[draw(among(tuple(empty_patches)))]
+    layout = LAYOUTS[draw(among(tuple(layouts)))]
     extra = UNKNOWN_KEYS if unknown_keys else {}
     zero_rows = torch.zeros(0, 3, *_pixels(config, patch), dtype=dtype)
     return tuple(_item(group, form, empty, layout, zero_rows, extra) for group in groups)
