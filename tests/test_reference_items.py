@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -147,7 +146,6 @@ def test_the_message_for_missing_patches(patches: Any) -> None:
         np.float32(1),
         {"a": 1},
         {1},
-        object(),
     ],
     ids=repr,
 )
