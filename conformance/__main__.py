@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -13,12 +14,15 @@ from conformance.check import Check, all_checks
 from conformance.collect import prepare_device
 from conformance.contract import contract
 from conformance.driver import Driver
-from conformance.options import find_device
+from conformance.options import DTYPES, find_device
 from conformance.oracle import Oracle
+from conformance.power import Detection, examine_all, scores, subjects
+from conformance.power_report import markdown, summary, write_json
 from conformance.protocol import Unavailable
 from conformance.registry import BUILT_IN, find_implementation, published
-from conformance.search import confirmed
+from conformance.search import PROFILES, confirmed
 from conformance.trial import LeftOut, NotOffered, Trial
+from reference import FAMILIES
 from strategies import load_case
 
 
@@ -83,6 +87,69 @@ def replay(file: str, impl: str, device: str, check_name: str | None) -> None:
             click.echo(f"  {name:9} {getattr(verdict, name)}")
     click.echo("  passed" if verdict.passed else "  FAILED")
     sys.exit(0 if verdict.passed else 1)
+
+
+@main.command()
+@click.option("--faults", default="tests.faults:FAULTS", show_default=True, help="a catalogue")
+@click.option(
+    "--harmless", default="tests.harmless:DIFFERENCES", show_default=True, help="a catalogue"
+)
+@click.option("--impl-family", multiple=True, type=click.Choice(FAMILIES), help="repeatable")
+@click.option(
+    "--dtype",
+    multiple=True,
+    type=click.Choice(list(DTYPES)),
+    default=["float32"],
+    help="repeatable",
+)
+@click.option("--profile", type=click.Choice(list(PROFILES)), default="smoke", show_default=True)
+@click.option("--seeds", default=1, show_default=True, help="seeds for each harmless difference")
+@click.option("--only", help="names that contain this text")
+@click.option("--jobs", default=2, show_default=True, help="processes")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="write everything")
+@click.option("--markdown", "markdown_file", type=click.Path(path_type=Path), help="write a table")
+def power(
+    faults: str,
+    harmless: str,
+    impl_family: tuple[str, ...],
+    dtype: tuple[str, ...],
+    profile: str,
+    seeds: int,
+    only: str | None,
+    jobs: int,
+    json_file: Path | None,
+    markdown_file: Path | None,
+) -> None:
+    """Run planted faults and harmless differences; the exit status is 1 if one is misjudged."""
+    families = impl_family or FAMILIES
+    try:
+        found = subjects(faults, families, dtype, profile)
+        found += subjects(harmless, families, dtype, profile, range(seeds))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    found = [subject for subject in found if only is None or only in subject.name]
+    detections = []
+    for done in examine_all(found, jobs):
+        detections.append(done)
+        click.echo(f"{len(detections)}/{len(found)} {_line(done)}")
+    results = scores(detections)
+    click.echo("\n".join(["", *summary(results)]))
+    if json_file:
+        write_json(json_file, results, detections)
+    if markdown_file:
+        markdown_file.write_text(markdown(results, detections), encoding="utf-8")
+    sys.exit(1 if any(score.missed or score.false_alarms for score in results) else 0)
+
+
+def _line(found: Detection) -> str:
+    where = f"{found.family} {found.dtype}"
+    failed = ", ".join(found.failed) or "nothing failed"
+    blocked = f" (blocked: {', '.join(found.blocked)})" if found.blocked else ""
+    if not found.clause:
+        return f"harmless: {found.name}, {where}, seed {found.seed}: {failed}{blocked}"
+    verdict = "named" if found.named else "caught" if found.caught else "MISSED"
+    spent = f"{found.cases} cases, {found.seconds:.1f} s"
+    return f"{verdict}: {found.name}, {where}: {failed}{blocked} [{found.clause}; {spent}]"
 
 
 def _check(name: str | None) -> Check:

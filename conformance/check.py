@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from conformance.contract import contract
 from conformance.judge import Verdict
 from conformance.trial import Trial
+from reference import FAMILIES
 from strategies import Case
 
 Property = Callable[[Trial, Case], Verdict]
@@ -30,12 +31,25 @@ class Check:
         holds: judges one case.
         given: the strategy, called with `family` and `dtype`.
         effort: how many times a profile's examples it gets.
+        after: clauses whose failure explains wrong values in this check alone.
+        families: that it is about; a clause may have checks for some families only.
     """
 
     clauses: tuple[str, ...]
     holds: Property
     given: Given
     effort: int = 1
+    after: tuple[str, ...] = ()
+    families: tuple[str, ...] = FAMILIES
+
+    def applies(self, family: str, interface: str, device: str) -> bool:
+        """Whether there is anything to check, for a family, an interface and a device's type."""
+        open_clauses = [
+            clause
+            for clause in self.clauses
+            if not contract()[clause].inapplicable(family, interface, device)
+        ]
+        return family in self.families and bool(open_clauses)
 
     @property
     def name(self) -> str:
@@ -53,7 +67,12 @@ class Check:
 
 
 def check(
-    *clauses: str, given: Given, effort: int = 1, **options: Any
+    *clauses: str,
+    given: Given,
+    effort: int = 1,
+    after: Sequence[str] = (),
+    families: Sequence[str] = FAMILIES,
+    **options: Any,
 ) -> Callable[[Property], Check]:
     """Make a property a check.
 
@@ -61,18 +80,20 @@ def check(
         *clauses: ids of what it covers.
         given: a strategy that takes `family` and `dtype`.
         effort: how many times a profile's examples it gets.
+        after: clauses whose failure explains wrong values in this check alone.
+        families: that it is about.
         **options: passed to the strategy.
 
     Raises:
         ValueError: a clause is unknown.
     """
-    for clause in clauses:
+    for clause in (*clauses, *after):
         contract()[clause]
 
     def strategy(**where: Any) -> st.SearchStrategy[Case]:
         return given(**{**options, **where})
 
-    return lambda found: Check(clauses, found, strategy, effort)
+    return lambda found: Check(clauses, found, strategy, effort, tuple(after), tuple(families))
 
 
 def checks_of(module: ModuleType) -> list[Check]:

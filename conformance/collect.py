@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from conformance.check import Check, checks_of
-from conformance.contract import contract
 from conformance.driver import Driver
 from conformance.known import match
 from conformance.options import DTYPES, Options
@@ -81,10 +80,8 @@ class CheckFile(pytest.File):
 def applies(check: Check, family: str, options: Options) -> bool:
     """Whether a check is to be made for a family."""
     interface, device = options.implementation.interface, options.device.type
-    return any(
-        clause in options.clauses and not contract()[clause].inapplicable(family, interface, device)
-        for clause in check.clauses
-    )
+    asked = any(clause in options.clauses for clause in check.clauses)
+    return asked and check.applies(family, interface, device)
 
 
 class CheckItem(pytest.Item):
@@ -180,7 +177,15 @@ class CheckItem(pytest.Item):
 
     def _record(self, **found: Any) -> Record:
         check = self.check
-        return Record(check.name, check.sentence, check.clauses, self.family, self.dtype, **found)
+        return Record(
+            check.name,
+            check.sentence,
+            check.clauses,
+            self.family,
+            self.dtype,
+            after=check.after,
+            **found,
+        )
 
 
 def prepare_device(device: torch.device) -> None:

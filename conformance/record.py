@@ -19,6 +19,7 @@ class Record:
         clauses: which it covers.
         family: under test.
         dtype: under test, such as `float32`.
+        after: clauses whose failure explains wrong values in this check alone.
         status: `empty` if every drawn case was left out, `refused` if the implementation refuses
             a configuration that no checkpoint has, `unbuildable` if no encoder can be built.
         cases: judged.
@@ -42,6 +43,7 @@ class Record:
     family: str
     dtype: str
     status: Status
+    after: tuple[str, ...] = ()
     cases: int = 0
     left_out: int = 0
     units: float = 0.0

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from conformance.check import all_checks
 from conformance.contract import LEVELS, Clause, contract
+from conformance.diagnosis import Failure, explained
 from conformance.known import Known, match
 from conformance.options import Options
 from conformance.record import Record
@@ -81,11 +82,8 @@ class Results:
         if not broken:
             known = any(r.status == "known" for r in judged)
             return Cell("known" if known else "passed", records)
-        if all(r.value for r in broken):
-            causes = contract().causes(clause, self._broken(family, dtype))
-            if causes:
-                return Cell("blocked", records, causes)
-        return Cell("failed", records)
+        causes = self._explained(family, dtype)[clause]
+        return Cell("blocked" if causes else "failed", records, causes)
 
     def cells(self) -> Iterable[tuple[Clause, str, str, Cell]]:
         """Every cell, with its clause, family and dtype."""
@@ -109,7 +107,7 @@ class Results:
             if entry.sometimes:
                 continue
             for clause, family, dtype, cell in self.cells():
-                fixed = cell.mark == "passed" and self._complete(clause.id, cell)
+                fixed = cell.mark == "passed" and self._complete(clause.id, family, cell)
                 if fixed and entry.names(clause.id, family, dtype):
                     lines.append(
                         f"{clause.id} {family} {dtype} is a known failure ({entry.what}), "
@@ -124,16 +122,20 @@ class Results:
         )
         return not any(mark in ("failed", "blocked") for mark in required) and not self.stale()
 
-    def _broken(self, family: str, dtype: str) -> set[str]:
-        return {
-            clause
-            for (clause, f, d), records in self._records.items()
-            if (f, d) == (family, dtype) and any(r.status in ("failed", "known") for r in records)
+    def _explained(self, family: str, dtype: str) -> dict[str, tuple[str, ...]]:
+        """The causes of every clause that failed, known failures included."""
+        broken = {
+            record.check: Failure(record.clauses, record.value, record.after)
+            for (_, f, d), records in self._records.items()
+            for record in records
+            if (f, d) == (family, dtype) and record.status in ("failed", "known")
         }
+        return explained(broken.values())
 
-    def _complete(self, clause: str, cell: Cell) -> bool:
+    def _complete(self, clause: str, family: str, cell: Cell) -> bool:
         """Whether all of a clause's checks were made, not only those that `-k` left."""
-        return len(cell.records) == sum(clause in check.clauses for check in all_checks())
+        checks = [c for c in all_checks() if clause in c.clauses and family in c.families]
+        return len(cell.records) == len(checks)
 
     def _reason(self, clause: str, family: str, records: Sequence[Record]) -> str:
         options = self.options

@@ -162,30 +162,39 @@ def _class_drop(instrument: Instrument) -> None:
 
 
 def _class_copies(instrument: Instrument) -> None:
-    """EN-04: an average over all tokens: how many class tokens take part."""
+    """EN-04: an average over all tokens, of which only class tokens have a value.
+
+    On a black picture every other token is zero, so it does not matter how they turn.
+    """
     before = instrument.glass()
     vector = instrument.equal_tokens()
     instrument.class_tokens(bell(instrument.seed, "class token", vector.shape, 2.0))
     instrument.wake(before, "out")
     instrument.unit_norm(0, "norm1")
     instrument.uniform_attention()
+    instrument.fill(0.0, instrument.part(0, "qkv")[1])
+
+
+def _class_rotary(instrument: Instrument) -> None:
+    """EN-04: as rotary, with a class token that takes part."""
+    _rotary(instrument)
+    shape = instrument.weights[f"{instrument.tokens}.weight"].shape[:1]
+    instrument.class_tokens(bell(instrument.seed, "class token", shape, 2.0))
 
 
 def _attention(instrument: Instrument) -> None:
-    """EN-08: peaked attention, blind to rotary.
+    """EN-08: one block of attention, blind to rotary.
 
-    Queries and keys live in the even channel of the slowest pair that turns with the column:
-    their product changes with the cosine of a tiny angle, less than float32 can show.
+    Without biases a black cell has no query, no key and no value. In a picture that is black but
+    for its first cell, which no rotary turns, the only score that is not zero is that of this
+    cell with itself, and the only value is its own.
     """
     before = instrument.glass()
     instrument.wake(before, "out")
     instrument.unit_norm(0, "norm1")
     instrument.scale(32.0, instrument.part(0, "out")[0])
-    config = instrument.config
-    if instrument.step3:
-        instrument.keep_query_channels(list(range(config.head_dim)), 1.5)
-    else:
-        instrument.keep_query_channels([config.head_dim // 2 - 2], 4.0)
+    instrument.fill(0.0, f"{instrument.tokens}.bias", instrument.part(0, "qkv")[1])
+    instrument.keep_query_channels(list(range(instrument.config.head_dim)), 1.5)
 
 
 def _rotary(instrument: Instrument) -> None:
@@ -228,6 +237,7 @@ REGIMES: dict[str, Callable[[Instrument], None]] = {
     "layer-scale": _layer_scale,
     "class-drop": _class_drop,
     "class-copies": _class_copies,
+    "class-rotary": _class_rotary,
     "attention": _attention,
     "rotary": _rotary,
     "rotary-values": _rotary_values,

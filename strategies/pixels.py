@@ -57,12 +57,6 @@ def _constant(seed: int, label: str, shape: Shape) -> Tensor:  # noqa: ARG001
     return torch.ones(shape)
 
 
-def _last_cell(seed: int, label: str, shape: Shape) -> Tensor:  # noqa: ARG001
-    picture = torch.ones(shape)
-    picture[:, -1, -1] = 2.0
-    return picture
-
-
 def _gradient(seed: int, label: str, shape: Shape) -> Tensor:
     """A plane with its own slopes in each channel, in steps of 1/64 from -1 to 1."""
     channels, height, width = shape
@@ -93,6 +87,17 @@ def _bright_cell(seed: int, label: str, shape: Shape) -> Tensor:
     return picture
 
 
+def _first_cell(seed: int, label: str, shape: Shape) -> Tensor:
+    """Black but for the upper left square of two by two pixels."""
+    picture = torch.zeros(shape)
+    picture[:, :2, :2] = bell(seed, label, (shape[0], 2, 2), 2.0)
+    return picture
+
+
+def _black(seed: int, label: str, shape: Shape) -> Tensor:  # noqa: ARG001
+    return torch.zeros(shape)
+
+
 def _extreme(seed: int, label: str, shape: Shape) -> Tensor:
     return bell(seed, label, shape) * 16
 
@@ -115,7 +120,8 @@ PROFILES: dict[str, Callable[[int, str, Shape], Tensor]] = {
     "gradient": _gradient,
     "checkerboard": _checkerboard,
     "bright-cell": _bright_cell,
-    "last-cell": _last_cell,
+    "first-cell": _first_cell,
+    "black": _black,
     "extreme": _extreme,
     "nan": _nan,
     "inf": _inf,

@@ -20,6 +20,8 @@ from conformance.trial import LeftOut, Trial, parts
 from reference import EncoderConfig, ReferenceEncoder
 from strategies import Case, cases
 
+PERCEPTION = ("step3-vl-10b", "step3p7")
+
 _ONE_LAYER = {"layers": 1}
 _ODD_PATCH = {"layers": 1, "image_size": 15, "patch_size": 3, "projector_bias": True}
 _STRIDE_1 = {"layers": 1, "downsampler_stride": 1}
@@ -138,10 +140,24 @@ def en_04_class_tokens_are_dropped(trial: Trial, case: Case) -> Verdict:
     given=thumbnails,
     regimes=["class-copies"],
     variants=[_CLASS_TOKEN, _CLASS_TOKEN_OFF_GRID],
-    profiles=["last-cell"],
+    profiles=["black"],
 )
 def en_04_class_tokens_take_part(trial: Trial, case: Case) -> Verdict:
     """As many class tokens as the family has take part in attention."""
+    return with_class_token(trial, case)
+
+
+@check(
+    "EN-04",
+    given=thumbnails,
+    after=["EN-07"],
+    families=PERCEPTION,
+    regimes=["class-rotary"],
+    variants=[{**_HEAD_DIM_12, "class_token": True}],
+    grids=[(6, 6), (5, 5)],
+)
+def en_04_class_tokens_do_not_turn(trial: Trial, case: Case) -> Verdict:
+    """A class token has rotary angle 0, and cells count from (1, 1)."""
     return with_class_token(trial, case)
 
 
@@ -203,8 +219,9 @@ def en_07_values_do_not_turn(trial: Trial, case: Case) -> Verdict:
     "EN-08",
     given=thumbnails,
     regimes=["attention"],
-    variants=[_HEAD_DIM_96],
+    variants=[_HEAD_DIM_96, {**_HEAD_DIM_12, "image_size": 8}],
     grids=[(3, 3)],
+    profiles=["first-cell"],
 )
 def en_08_attention(trial: Trial, case: Case) -> Verdict:
     """Attention: its scale, its heads, head dims that are not powers of two."""
@@ -288,12 +305,15 @@ def en_13_another_epsilon(trial: Trial, case: Case) -> Verdict:
 
 
 @check(
-    "EN-13", given=thumbnails, regimes=["rotary"], variants=[_HEAD_DIM_12], grids=[(6, 6), (5, 5)]
+    "EN-13",
+    given=thumbnails,
+    families=PERCEPTION,
+    regimes=["rotary"],
+    variants=[_HEAD_DIM_12],
+    grids=[(6, 6), (5, 5)],
 )
 def en_13_another_rotary_base(trial: Trial, case: Case) -> Verdict:
     """A rotary base in the configuration other than the settled one is followed, or passed over."""
-    if not case.config.rotary:
-        return Verdict(True, note="rotary base: the family has none")
     other = case.config.replace(rotary_base=case.config.rotary_base / 16)
     return whom_it_follows(trial, case, other, "rotary base")
 

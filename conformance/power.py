@@ -1,0 +1,313 @@
+"""Detection power: which planted faults the suite catches, and how often it cries wolf.
+
+A catalogue is a tuple of entries with `name`, `families` and `encoder`, a class built as
+`encoder(config, weights, device=..., dtype=...)`; a fault also names its `kind`, the `clause` that
+must say so, and its public `source`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import multiprocessing
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from conformance.check import all_checks
+from conformance.collect import prepare_device
+from conformance.contract import contract
+from conformance.diagnosis import Failure, explained
+from conformance.driver import Driver
+from conformance.options import DTYPES
+from conformance.oracle import Oracle
+from conformance.protocol import Interface
+from conformance.search import PROFILES, Effort, Search, search, size
+from conformance.trial import Trial
+from reference import FAMILIES
+
+# A fault is well diagnosed if its own clause fails and at most so many others do.
+OTHERS_ALLOWED = 2
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One entry of a catalogue in one family and dtype.
+
+    Attributes:
+        catalogue: `module:attribute`.
+        name: of the entry.
+        family: to run it in.
+        dtype: to run it in.
+        profile: how many cases a check.
+        seed: which ones.
+    """
+
+    catalogue: str
+    name: str
+    family: str
+    dtype: str
+    profile: str
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Detection:
+    """What the suite said of a subject.
+
+    Attributes:
+        name, kind, clause, source: of the fault; empty for a harmless difference.
+        family, dtype, seed: it was run in.
+        failed: clauses that failed, none of whose prerequisites failed.
+        blocked: clauses that failed behind those.
+        cases: judged until the first failure, in the order of the suite.
+        seconds: of checking until the first failure.
+        images: of the smallest case of the named clause, or of the first that failed.
+        patches: of that case.
+    """
+
+    name: str
+    kind: str
+    clause: str
+    source: str
+    family: str
+    dtype: str
+    seed: int
+    failed: tuple[str, ...]
+    blocked: tuple[str, ...]
+    cases: int
+    seconds: float
+    images: int = 0
+    patches: int = 0
+
+    @property
+    def caught(self) -> bool:
+        """Whether any clause failed."""
+        return bool(self.failed)
+
+    @property
+    def named(self) -> bool:
+        """Whether the clause failed that must."""
+        return self.clause in self.failed
+
+    @property
+    def well_diagnosed(self) -> bool:
+        """Whether the fault is named and few other clauses fail."""
+        return self.named and len(self.failed) <= 1 + OTHERS_ALLOWED
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return dataclasses.asdict(self)
+
+
+class Planted:
+    """An entry of a catalogue as an implementation."""
+
+    version = "planted"
+    interface: Interface = "items"
+
+    def __init__(self, entry: Any) -> None:
+        self.name: str = entry.name
+        self.families: Collection[str] = entry.families
+        self._encoder = entry.encoder
+
+    def build(
+        self,
+        config: Any,
+        weights: Mapping[str, torch.Tensor],
+        *,
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> Any:
+        """Build the encoder; names may carry the prefix `model.`, unless that is the fault."""
+        if getattr(self._encoder, "accepts_prefix", True):
+            weights = {name.removeprefix("model."): tensor for name, tensor in weights.items()}
+        return self._encoder(config, weights, device=device, dtype=dtype)
+
+
+def read_catalogue(spec: str) -> tuple[Any, ...]:
+    """The entries of `module:attribute`.
+
+    Raises:
+        ValueError: it cannot be imported; run in a clone of the project.
+    """
+    module, _, attribute = spec.partition(":")
+    try:
+        found = tuple(getattr(importlib.import_module(module), attribute))
+    except (ImportError, AttributeError) as error:
+        raise ValueError(
+            f"there is no catalogue {spec}: {error} (run this in a clone of the project)"
+        ) from None
+    return found
+
+
+def subjects(
+    spec: str,
+    families: Sequence[str],
+    dtypes: Sequence[str],
+    profile: str,
+    seeds: Sequence[int] = (0,),
+) -> list[Subject]:
+    """Every entry of a catalogue in each family and dtype that it has."""
+    found = []
+    for entry in read_catalogue(spec):
+        own = getattr(entry, "dtypes", tuple(DTYPES.values()))
+        for family in entry.families:
+            for dtype in dtypes:
+                if family in families and DTYPES[dtype] in own:
+                    found += [
+                        Subject(spec, entry.name, family, dtype, profile, seed) for seed in seeds
+                    ]
+    return found
+
+
+def examine(subject: Subject) -> Detection:
+    """Run every check on a subject."""
+    entry = next(e for e in read_catalogue(subject.catalogue) if e.name == subject.name)
+    device, dtype = torch.device("cpu"), DTYPES[subject.dtype]
+    prepare_device(device)
+    trial = Trial(Driver(Planted(entry), device), Oracle(dtype, device), subject.family, dtype)
+    clause = getattr(entry, "clause", "")
+    start, cases, first = time.perf_counter(), 0, None
+    broken: dict[str, Search] = {}
+    failures: list[Failure] = []
+    for check in all_checks():
+        if not check.applies(subject.family, "items", "cpu"):
+            continue
+        shrink = clause in check.clauses and clause not in broken
+        effort = Effort(PROFILES[subject.profile], subject.seed, shrink=shrink)
+        found = search(check, trial, effort)
+        cases += found.cases
+        if found.case is not None:
+            first = first or (cases, time.perf_counter() - start)
+            failures.append(Failure(check.clauses, found.verdict.excess > 0, check.after))
+            for covered in check.clauses:
+                broken.setdefault(covered, found)
+    blocked = {clause for clause, causes in explained(failures).items() if causes}
+    smallest = broken.get(clause) or next(iter(broken.values()), None)
+    return Detection(
+        name=entry.name,
+        kind=getattr(entry, "kind", ""),
+        clause=clause,
+        source=getattr(entry, "source", ""),
+        family=subject.family,
+        dtype=subject.dtype,
+        seed=subject.seed,
+        failed=tuple(sorted(set(broken) - blocked)),
+        blocked=tuple(sorted(blocked)),
+        cases=first[0] if first else cases,
+        seconds=first[1] if first else time.perf_counter() - start,
+        **_smallest(smallest),
+    )
+
+
+def _smallest(found: Search | None) -> dict[str, int]:
+    if found is None or found.case is None:
+        return {}
+    images = sum(len(item.feature) for item in found.case.items)
+    return {"images": images, "patches": size(found.case)[1] - images}
+
+
+def examine_all(found: Sequence[Subject], jobs: int) -> Iterable[Detection]:
+    """The detections of some subjects, as they come, from several processes."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        for done in as_completed([pool.submit(examine, subject) for subject in found]):
+            yield done.result()
+
+
+@dataclass(frozen=True)
+class Score:
+    """A catalogue's detections in one dtype, summed up.
+
+    Attributes:
+        dtype: of the detections.
+        faults: detections of faults, one for each family.
+        false_alarms: detections of harmless differences of which some clause failed.
+        harmless: how many runs of harmless differences there were.
+    """
+
+    dtype: str
+    faults: tuple[Detection, ...]
+    false_alarms: tuple[Detection, ...]
+    harmless: int
+
+    @property
+    def missed(self) -> tuple[Detection, ...]:
+        """Faults that no clause failed for."""
+        return tuple(found for found in self.faults if not found.caught)
+
+    @property
+    def caught(self) -> float:
+        """The share of faults that were caught."""
+        return _share(found.caught for found in self.faults)
+
+    @property
+    def named(self) -> float:
+        """The share of faults whose own clause failed."""
+        return _share(found.named for found in self.faults)
+
+    @property
+    def well_diagnosed(self) -> float:
+        """The share of faults whose own clause failed and few others."""
+        return _share(found.well_diagnosed for found in self.faults)
+
+    @property
+    def small(self) -> float:
+        """The share of caught faults whose case shrank to one image and at most two patches."""
+        return _share(f.images <= 1 and f.patches <= 2 for f in self.faults if f.caught)
+
+    @property
+    def median_seconds(self) -> float:
+        """The median time of checking until a fault is caught."""
+        times = sorted(found.seconds for found in self.faults if found.caught)
+        return times[len(times) // 2] if times else 0.0
+
+    @property
+    def unexercised(self) -> tuple[str, ...]:
+        """Clauses that no fault must be named by."""
+        named = {found.clause for found in self.faults}
+        return tuple(clause.id for clause in contract().clauses if clause.id not in named)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "dtype": self.dtype,
+            "faults": len(self.faults),
+            "caught": self.caught,
+            "named": self.named,
+            "well_diagnosed": self.well_diagnosed,
+            "small": self.small,
+            "median_seconds": round(self.median_seconds, 2),
+            "harmless_runs": self.harmless,
+            "false_alarms": [found.to_json() for found in self.false_alarms],
+            "missed": [f"{found.name} ({found.family})" for found in self.missed],
+            "unexercised": list(self.unexercised),
+        }
+
+
+def scores(detections: Iterable[Detection], families: Sequence[str] = FAMILIES) -> list[Score]:
+    """Sum detections up by dtype."""
+    found = [one for one in detections if one.family in families]
+    result = []
+    for dtype in dict.fromkeys(one.dtype for one in found):
+        own = [one for one in found if one.dtype == dtype]
+        harmless = [one for one in own if not one.clause]
+        result.append(
+            Score(
+                dtype,
+                tuple(one for one in own if one.clause),
+                tuple(one for one in harmless if one.caught),
+                len(harmless),
+            )
+        )
+    return result
+
+
+def _share(holds: Iterable[bool]) -> float:
+    found = list(holds)
+    return sum(found) / len(found) if found else 1.0
