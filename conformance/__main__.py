@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
+from conformance.calibration import comfortable, compared, read_all
 from conformance.check import Check, all_checks
 from conformance.collect import prepare_device
 from conformance.contract import contract
@@ -139,6 +140,25 @@ def power(
     if markdown_file:
         markdown_file.write_text(markdown(results, detections), encoding="utf-8")
     sys.exit(1 if any(score.missed or score.false_alarms for score in results) else 0)
+
+
+@main.command()
+@click.option(
+    "--harmless", default="tests.harmless:DIFFERENCES", show_default=True, help="a catalogue"
+)
+@click.option("--dtype", multiple=True, type=click.Choice(list(DTYPES)), default=list(DTYPES))
+@click.option("--profile", type=click.Choice(list(PROFILES)), default="smoke", show_default=True)
+@click.option("--seeds", default=3, show_default=True, help="seeds for each difference")
+@click.option("--jobs", default=2, show_default=True, help="processes")
+def calibrate(harmless: str, dtype: tuple[str, ...], profile: str, seeds: int, jobs: int) -> None:
+    """Measure how near right encoders come to the limits; the exit status is 1 past half of one."""
+    try:
+        found = subjects(harmless, FAMILIES, dtype, profile, range(seeds))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    readings = list(read_all(found, jobs))
+    click.echo("\n".join(compared(readings)))
+    sys.exit(0 if all(comfortable(reading) for reading in readings) else 1)
 
 
 def _line(found: Detection) -> str:

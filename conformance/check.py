@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -102,7 +102,7 @@ def checks_of(module: ModuleType) -> list[Check]:
 
 
 def all_checks() -> list[Check]:
-    """Every check of the suite, in the order of its modules.
+    """Every check of the suite, those that take most cases last.
 
     Raises:
         ValueError: two checks have one name.
@@ -114,4 +114,9 @@ def all_checks() -> list[Check]:
         for value in checks_of(module):
             if found.setdefault(value.name, value) is not value:
                 raise ValueError(f"two checks are named {value.name!r}")
-    return list(found.values())
+    return in_order(found.values())
+
+
+def in_order(checks: Iterable[Check]) -> list[Check]:
+    """Checks in the order in which to make them: a fault should fall early."""
+    return sorted(checks, key=lambda check: check.effort)

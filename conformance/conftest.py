@@ -3,6 +3,7 @@
 from conformance.plugin import (
     pytest_addoption,
     pytest_collect_file,
+    pytest_collection_modifyitems,
     pytest_configure,
     pytest_report_header,
     pytest_runtest_makereport,
@@ -11,6 +12,7 @@ from conformance.plugin import (
 __all__ = [
     "pytest_addoption",
     "pytest_collect_file",
+    "pytest_collection_modifyitems",
     "pytest_configure",
     "pytest_report_header",
     "pytest_runtest_makereport",

@@ -1,13 +1,17 @@
 """The judge: whether a result is right within noise.
 
-The rule and its constants follow an experiment of about 38,000 judgements per dtype of right
-encoders, written in 14 to 22 harmless ways, and some 80 planted faults, on the CPU: none of the
-right ones reached k, every arithmetic fault did in float32.
+The limits stand in `limits.toml`, with how and on what they were measured: no right encoder of the
+catalogue of harmless differences comes near them, every planted fault of arithmetic passes them in
+float32.
 """
 
 from __future__ import annotations
 
+import functools
+import tomllib
 from dataclasses import dataclass
+from importlib import resources
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,13 +36,18 @@ class Limits:
     highest_element: float
 
 
-# Measured in 2026-11 on a CPU with torch 2.13.0; float64 counts in units of float32.
-LIMITS = {
-    torch.float32: Limits(8.0, 20.0, 3.2, 7.3),
-    torch.bfloat16: Limits(6.0, 16.0, 2.65, 5.6),
-    torch.float16: Limits(6.0, 20.0, 2.65, 8.3),
-    torch.float64: Limits(8.0, 20.0, 2.1, 7.3),
-}
+@functools.cache
+def limits(dtype: torch.dtype) -> Limits:
+    """The limits of a dtype, from `limits.toml`."""
+    table = limits_table()[str(dtype).removeprefix("torch.")]
+    return Limits(**table)
+
+
+@functools.cache
+def limits_table() -> dict[str, Any]:
+    """The whole table, with how and on what it was measured."""
+    text = resources.files("conformance").joinpath("limits.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
 @dataclass(frozen=True)
@@ -130,11 +139,11 @@ def distance(
     """
     error = (actual.double() - expected.double()).abs().nan_to_num(nan=torch.inf, posinf=torch.inf)
     unit = unit.clamp(min=torch.finfo(torch.float64).tiny)
-    found = LIMITS[dtype]
-    limits = Limits(
+    found = limits(dtype)
+    allowed = Limits(
         found.row * sides, found.element * sides, found.highest_row, found.highest_element
     )
-    return Distance(error.square().mean(dim=-1).sqrt() / unit, error.amax(dim=-1) / unit, limits)
+    return Distance(error.square().mean(dim=-1).sqrt() / unit, error.amax(dim=-1) / unit, allowed)
 
 
 def loud(found: Distance, truth: Truth) -> bool:

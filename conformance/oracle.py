@@ -67,12 +67,16 @@ class Oracle:
         dtype: under test. Float64 is measured by the noise of float32, since right encoders keep
             norms, softmax and rotary tables in float32.
         device: under test; the truth itself is computed on the CPU.
+        always_whole: measure every noise on the whole ensemble.
 
     Attributes:
         seconds: spent inside the reference's forward passes.
     """
 
-    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, dtype: torch.dtype, device: torch.device, *, always_whole: bool = False
+    ) -> None:
+        self.always_whole = always_whole
         self.noise_dtype = torch.float32 if dtype == torch.float64 else dtype
         self.device = device
         self.seconds = 0.0
@@ -96,6 +100,7 @@ class Oracle:
             whole: measure the noise over the whole ensemble, which costs about five more runs;
                 otherwise over a single run.
         """
+        whole = whole or self.always_whole
         keys = [(config, weights.digest, encode(picture).digest()) for picture in pictures]
         by_key = dict(zip(keys, pictures, strict=True))
         self._learn(config, weights, by_key, whole)

@@ -69,6 +69,11 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return None
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Make the checks that take most cases last."""
+    items.sort(key=lambda item: item.check.effort if isinstance(item, CheckItem) else 0)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,

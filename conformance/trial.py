@@ -158,6 +158,9 @@ class Trial:
             return Verdict(True, note=outcome.type)
         return self.right(case, outcome)
 
+    def watch(self, found: Distance) -> None:
+        """Called with every distance that is judged; for those who measure the suite itself."""
+
     def distance(
         self, case: Case, pictures: Sequence[Part], actual: Tensor, expected: Tensor | None
     ) -> Distance:
@@ -192,6 +195,7 @@ class Trial:
             other = f"one of shape {tuple(expected.shape)} in another form"
             return failed(f"a result of shape {shape}", other)
         found = self.distance(case, pictures, actual, expected)
+        self.watch(found)
         if found.close:
             return Verdict(True, found.units)
         by = "the float64 reference" if expected is None else "the same images in another form"
