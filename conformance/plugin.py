@@ -31,6 +31,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Read the options; anything wrong with them ends the run here, with status 4."""
     config.addinivalue_line("markers", "clause(id): a clause of the contract that a check covers")
+    if config.option.help:
+        return
     options = read_options(config)
     prepare_device(options.device)
     config.stash[OPTIONS] = options
@@ -43,6 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """What is checked, with what, and what had to be replaced."""
+    if OPTIONS not in config.stash:
+        return []
     options = config.stash[OPTIONS]
     implementation = options.implementation
     flags = [f"{name} {'on' if value else 'off'}" for name, value in precision_flags().items()]
@@ -64,6 +68,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect modules of checks."""
+    if OPTIONS not in parent.config.stash:
+        return None
     if file_path.parent == CHECKS and file_path.suffix == ".py" and file_path.stem != "__init__":
         return CheckFile.from_parent(parent, path=file_path)
     return None

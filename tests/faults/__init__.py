@@ -20,6 +20,7 @@ _MODULES = (
     "projector",
     "precision",
     "geometry",
+    "company",
     "whole",
     "counts",
     "merging",

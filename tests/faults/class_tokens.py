@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from reference.perception import PerceptionTower
 from reference.rotary import rotary_angles
@@ -39,10 +40,10 @@ class ThreeDropped(Step3Tower):
 
 
 class FiveDropped(Step3Tower):
-    """Five tokens are dropped, and the last cell is repeated to make the grid."""
+    """Five tokens are dropped, and zeros stand for the last cell."""
 
     def finish(self, tokens: Tensor) -> Tensor:
-        return torch.cat([tokens[:, CLASS_TOKENS + 1 :], tokens[:, -1:]], dim=1)
+        return F.pad(tokens[:, CLASS_TOKENS + 1 :], (0, 0, 0, 1))
 
 
 class OneCopy(Step3Tower):
@@ -55,13 +56,14 @@ class OneCopy(Step3Tower):
         return tokens[:, 1:]
 
 
-class ZeroCopies(Step3Tower):
-    """Of the four class tokens only the first is not zero."""
+class TwoCopies(Step3Tower):
+    """The class token stands twice."""
 
     def embed(self, tokens: Tensor, grid: tuple[int, int]) -> Tensor:
-        tokens = super().embed(tokens, grid).clone()
-        tokens[:, 1:CLASS_TOKENS] = 0
-        return tokens
+        return super().embed(tokens, grid)[:, 2:]
+
+    def finish(self, tokens: Tensor) -> Tensor:
+        return tokens[:, 2:]
 
 
 class NoClassToken(Step3Tower):
@@ -79,7 +81,6 @@ class IgnoredClassToken(PerceptionTower):
 
     def __init__(self, config: Any, *rest: Any) -> None:
         super().__init__(dataclasses.replace(config, class_token=False), *rest)
-        self.given = config.class_token
 
     def positions(self, grid: tuple[int, int]) -> Tensor:
         name = "vision_model.positional_embedding"
@@ -144,7 +145,7 @@ FAULTS = (
     _fault(ThreeDropped, "class tokens: three dropped"),
     _fault(FiveDropped, "class tokens: five dropped"),
     _fault(OneCopy, "class tokens: one copy"),
-    _fault(ZeroCopies, "class tokens: three copies zero"),
+    _fault(TwoCopies, "class tokens: two copies"),
     _fault(NoClassToken, "class tokens: none"),
     _fault(IgnoredClassToken, "class token: passed over"),
     _fault(PlainClassToken, "class token: zero"),

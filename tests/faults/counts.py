@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -271,188 +272,82 @@ class MustBeVector(Stepwise):
 _OLD_SGLANG = "sglang <= 0.5.13 step3_vl_10b.py, step3p7.py"
 _SGLANG = "sglang >= 0.5.14 step3_vl_10b.py"
 
+_missing = functools.partial(Fault, kind="missing counts")
+_form = functools.partial(Fault, kind="scalar counts")
+
 FAULTS = (
-    Fault(
-        name="counts: absent is a KeyError",
-        kind="missing counts",
-        clause="NP-01",
-        encoder=AbsentIsKeyError,
-    ),
-    Fault(
+    _missing(name="counts: absent is a KeyError", clause="NP-01", encoder=AbsentIsKeyError),
+    _missing(
         name="counts: missing is a TypeError",
-        kind="missing counts",
         clause="NP-01",
         encoder=MissingIsTypeError,
         source=_OLD_SGLANG,
     ),
-    Fault(
+    _missing(
         name="counts: missing is thumbnails only",
-        kind="missing counts",
         clause="NP-01",
         encoder=MissingIsThumbnailsOnly,
         source="transformers 5.24 step3p7, mlx-vlm 0.7.10",
     ),
-    Fault(
-        name="counts: missing is all for the last image",
-        kind="missing counts",
-        clause="NP-01",
-        encoder=MissingIsSharedOut,
+    _missing(
+        name="counts: missing is all for the last image", clause="NP-01", encoder=MissingIsSharedOut
     ),
-    Fault(
-        name="counts: None is zero",
-        kind="missing counts",
-        clause="NP-02",
-        encoder=NoneIsZero,
-        source="mlx-vlm 0.7.10",
+    _missing(
+        name="counts: None is zero", clause="NP-02", encoder=NoneIsZero, source="mlx-vlm 0.7.10"
     ),
-    Fault(
-        name="counts: None is a TypeError",
-        kind="missing counts",
-        clause="NP-02",
-        encoder=NoneIsTypeError,
-    ),
-    Fault(
+    _missing(name="counts: None is a TypeError", clause="NP-02", encoder=NoneIsTypeError),
+    _form(
         name="counts: an int is not iterable",
-        kind="scalar counts",
         clause="NP-03",
         encoder=IntIsTypeError,
         source="transformers 5.24 step3p7",
     ),
-    Fault(
-        name="counts: zero is taken for missing",
-        kind="scalar counts",
-        clause="NP-03",
-        encoder=ZeroIsMissing,
+    _form(name="counts: zero is taken for missing", clause="NP-03", encoder=ZeroIsMissing),
+    _form(name="counts: an int is many images", clause="NP-03", encoder=IntIsManyImages),
+    _form(name="counts: a tuple is refused", clause="NP-04", encoder=TupleIsTypeError),
+    _form(
+        name="counts: tensors in a list are refused", clause="NP-04", encoder=TensorsInListRefused
     ),
-    Fault(
-        name="counts: an int is many images",
-        kind="scalar counts",
-        clause="NP-03",
-        encoder=IntIsManyImages,
+    _form(
+        name="counts: ints among tensors are refused", clause="NP-04", encoder=TensorsInListJoined
     ),
-    Fault(
-        name="counts: a tuple is refused",
-        kind="scalar counts",
-        clause="NP-04",
-        encoder=TupleIsTypeError,
-    ),
-    Fault(
-        name="counts: tensors in a list are refused",
-        kind="scalar counts",
-        clause="NP-04",
-        encoder=TensorsInListRefused,
-    ),
-    Fault(
-        name="counts: ints among tensors are refused",
-        kind="scalar counts",
-        clause="NP-04",
-        encoder=TensorsInListJoined,
-    ),
-    Fault(
+    _form(
         name="counts: a 0-d tensor is iterated",
-        kind="scalar counts",
         clause="NP-05",
         encoder=ScalarTensorIterated,
         source=_OLD_SGLANG,
     ),
-    Fault(
+    _form(
         name="counts: rows of a 2-d tensor are compared with zero",
-        kind="scalar counts",
         clause="NP-05",
         encoder=RowsTestedForTruth,
         source=_OLD_SGLANG,
     ),
-    Fault(
+    _form(
         name="counts: the rank must be 1",
-        kind="scalar counts",
         clause="NP-05",
         encoder=RankMustBeOne,
         source="vLLM 0.12 to 0.33",
     ),
-    Fault(
-        name="counts: the first row alone is read",
-        kind="scalar counts",
-        clause="NP-05",
-        encoder=FirstRowRead,
+    _form(name="counts: the first row alone is read", clause="NP-05", encoder=FirstRowRead),
+    _form(name="counts: read column by column", clause="NP-05", encoder=ColumnMajor),
+    _form(name="counts: int32 and int64 alone", clause="NP-06", encoder=WideIntegersOnly),
+    _form(name="counts: uint8 is refused", clause="NP-06", encoder=UnsignedRefused),
+    _form(name="counts: memory read as int64", clause="NP-06", encoder=MemoryReadAsInt64),
+    _form(
+        name="counts: an array goes to int", clause="NP-08", encoder=ArrayIsScalar, source=_SGLANG
     ),
-    Fault(
-        name="counts: read column by column",
-        kind="scalar counts",
-        clause="NP-05",
-        encoder=ColumnMajor,
+    _form(name="counts: NumPy entries are refused", clause="NP-08", encoder=NumPyEntriesRefused),
+    _form(name="counts: whatever int takes", clause="NP-09", encoder=AnythingToInt, source=_SGLANG),
+    _form(name="counts: bools are ints", clause="NP-09", encoder=BoolsAreInts),
+    _form(name="counts: fractions are cut", clause="NP-09", encoder=FractionsTruncated),
+    _form(name="counts: digits are read", clause="NP-09", encoder=DigitsAreRead),
+    _form(name="counts: NaN is zero", clause="NP-09", encoder=NaNIsZero),
+    _form(
+        name="counts: must be iterable", clause="NP-03", encoder=MustBeIterable, source=_OLD_SGLANG
     ),
-    Fault(
-        name="counts: int32 and int64 alone",
-        kind="scalar counts",
-        clause="NP-06",
-        encoder=WideIntegersOnly,
-    ),
-    Fault(
-        name="counts: uint8 is refused",
-        kind="scalar counts",
-        clause="NP-06",
-        encoder=UnsignedRefused,
-    ),
-    Fault(
-        name="counts: memory read as int64",
-        kind="scalar counts",
-        clause="NP-06",
-        encoder=MemoryReadAsInt64,
-    ),
-    Fault(
-        name="counts: an array goes to int",
-        kind="scalar counts",
-        clause="NP-08",
-        encoder=ArrayIsScalar,
-        source=_SGLANG,
-    ),
-    Fault(
-        name="counts: NumPy entries are refused",
-        kind="scalar counts",
-        clause="NP-08",
-        encoder=NumPyEntriesRefused,
-    ),
-    Fault(
-        name="counts: whatever int takes",
-        kind="scalar counts",
-        clause="NP-09",
-        encoder=AnythingToInt,
-        source=_SGLANG,
-    ),
-    Fault(
-        name="counts: bools are ints",
-        kind="scalar counts",
-        clause="NP-09",
-        encoder=BoolsAreInts,
-    ),
-    Fault(
-        name="counts: fractions are cut",
-        kind="scalar counts",
-        clause="NP-09",
-        encoder=FractionsTruncated,
-    ),
-    Fault(
-        name="counts: digits are read",
-        kind="scalar counts",
-        clause="NP-09",
-        encoder=DigitsAreRead,
-    ),
-    Fault(
-        name="counts: NaN is zero",
-        kind="scalar counts",
-        clause="NP-09",
-        encoder=NaNIsZero,
-    ),
-    Fault(
-        name="counts: must be iterable",
-        kind="scalar counts",
-        clause="NP-03",
-        encoder=MustBeIterable,
-        source=_OLD_SGLANG,
-    ),
-    Fault(
+    _form(
         name="counts: must be a list or a 1-d tensor",
-        kind="scalar counts",
         clause="NP-03",
         encoder=MustBeVector,
         source="vLLM 0.32, 0.33",

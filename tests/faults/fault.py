@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+
 from reference import FAMILIES, ReferenceEncoder
 from reference.perception import PerceptionTower
 from reference.step3 import Step3Tower
 from reference.tower import Tower
 
 STEP3, PERCEPTION = FAMILIES[:1], FAMILIES[1:]
+
+DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+
+# Where steps in bfloat16 or TF32 are wrong.
+PRECISE = (torch.float32, torch.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +30,7 @@ class Fault:
         clause: that must name it.
         encoder: the class that has it.
         source: where it was seen in public, empty if it was not.
+        dtypes: of the models in which it is wrong.
     """
 
     name: str
@@ -31,6 +39,7 @@ class Fault:
     clause: str
     encoder: type[ReferenceEncoder]
     source: str = ""
+    dtypes: tuple[torch.dtype, ...] = DTYPES
 
 
 def with_tower(mixin: type[Tower]) -> type[ReferenceEncoder]:
@@ -62,6 +71,7 @@ def tower_fault(
     clause: str,
     families: tuple[str, ...] | None = None,
     source: str = "",
+    dtypes: tuple[torch.dtype, ...] = DTYPES,
 ) -> Fault:
     """A fault of a tower; its families are those of the mixin's architecture unless given."""
     if families is None:
@@ -77,4 +87,5 @@ def tower_fault(
         clause=clause,
         encoder=with_tower(mixin),
         source=source,
+        dtypes=dtypes,
     )

@@ -16,7 +16,7 @@ from reference.config import PERCEPTION_NORM_EPS, STEP3_NORM_EPS
 from reference.perception import PerceptionTower
 from reference.step3 import Step3Tower
 from reference.tower import Tower
-from tests.faults.fault import tower_fault
+from tests.faults.fault import PRECISE, tower_fault
 
 
 class NormBefore(Step3Tower):
@@ -189,7 +189,7 @@ FAULTS = (
     _epsilon(EpsilonOutsideTheRoot, "norms: epsilon outside the root"),
     _fault(NoMean, "norms: the mean stays"),
     _fault(SampleVariance, "norms: sample variance"),
-    _fault(NarrowStatistics, "norms: statistics in bfloat16"),
+    _fault(NarrowStatistics, "norms: statistics in bfloat16", dtypes=PRECISE),
     _fault(StatisticsOfThePicture, "norms: statistics of the whole picture"),
     _fault(NoWeight, "norms: no weight"),
     _fault(NoBias, "norms: no bias"),

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from reference.perception import PerceptionTower
 from reference.step3 import Step3Tower
 from reference.tower import Tower
-from tests.faults.fault import tower_fault
+from tests.faults.fault import PRECISE, tower_fault
 
 _NAMES = {True: "embeddings.position_embedding.weight", False: "positional_embedding"}
 
@@ -106,10 +106,10 @@ class FirstRows(_Resampled):
 
 
 class NarrowTable(_Resampled):
-    """The table is resampled in bfloat16 in every model."""
+    """The resampled table is rounded to bfloat16 in every model."""
 
     def resample(self, picture: Tensor, grid: tuple[int, int]) -> Tensor:
-        return super().resample(picture.bfloat16().to(picture.dtype), grid)
+        return super().resample(picture, grid).bfloat16()
 
 
 class OneLongRow(_Resampled):
@@ -173,7 +173,7 @@ FAULTS = (
     _fault(ScaledByFactor, "positions: resampled by a factor"),
     _fault(Cropped, "positions: cropped"),
     _fault(FirstRows, "positions: the first entries"),
-    _fault(NarrowTable, "positions: table in bfloat16"),
+    _fault(NarrowTable, "positions: resampled in bfloat16", dtypes=PRECISE),
     _fault(OneLongRow, "positions: resampled as one row"),
     _fault(Transposed, "positions: transposed"),
     _fault(ShiftedByOne, "positions: shifted by one"),

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
 from typing import Any
 
 import torch
@@ -14,7 +13,8 @@ from torch.nn import functional as F
 
 from reference.perception import PerceptionTower
 from reference.rotary import rotate
-from tests.faults.fault import tower_fault
+from reference.tower import Tower
+from tests.faults.fault import PRECISE, Fault, tower_fault
 
 
 class HeightFirst(PerceptionTower):
@@ -98,14 +98,9 @@ class OtherBase(PerceptionTower):
 class ExponentsOfTheHead(PerceptionTower):
     """Frequencies fall over the channels of a head, not of half a head."""
 
-    def angles(self, grid: tuple[int, int]) -> Tensor:
-        head_dim = self.config.head_dim
-        twice = dataclasses.replace(self.config, rotary_base=self.config.rotary_base**0.5)
-        own, self.config = self.config, twice
-        angles = super().angles(grid)
-        self.config = own
-        assert angles.shape[1] == head_dim
-        return angles
+    def __init__(self, config: Any, *rest: Any) -> None:
+        root = config.rotary_base**0.5
+        super().__init__(dataclasses.replace(config, rotary_base=root), *rest)
 
 
 class NarrowTable(PerceptionTower):
@@ -184,9 +179,9 @@ class TurnedTwice(_OwnTurn):
         return rotate(query, 2 * angles), rotate(key, 2 * angles), value
 
 
-def _fault(mixin: type[PerceptionTower], kind: str, what: str, source: str = "") -> Any:
-    named = partial(tower_fault, clause="EN-07", kind=f"rotary: {kind}", source=source)
-    return named(mixin, f"rotary: {what}")
+def _fault(mixin: type[Tower], kind: str, what: str, source: str = "", **options: Any) -> Fault:
+    name, kind = f"rotary: {what}", f"rotary: {kind}"
+    return tower_fault(mixin, name, kind=kind, clause="EN-07", source=source, **options)
 
 
 FAULTS = (
@@ -199,7 +194,13 @@ FAULTS = (
     _fault(NativeWidth, "positions", "native width on other grids"),
     _fault(StretchedPositions, "positions", "stretched to the native grid"),
     _fault(OneLongRow, "positions", "one long row"),
-    _fault(NarrowTable, "precision", "table in bfloat16", "TensorRT-LLM, Automodel #3856"),
+    _fault(
+        NarrowTable,
+        "precision",
+        "table in bfloat16",
+        "TensorRT-LLM, Automodel #3856",
+        dtypes=PRECISE,
+    ),
     _fault(NoRotary, "missing", "missing", "SteptronOss"),
     _fault(QueriesAlone, "missing", "queries alone"),
     _fault(ValuesToo, "values", "values too"),
