@@ -61,6 +61,7 @@ class Results:
     def __init__(self, options: Options, records: Iterable[Record]) -> None:
         self.options = options
         self.columns = [(f, d) for f in options.families for d in options.dtypes]
+        self._checks = all_checks()
         self._records: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
         for record in records:
             for clause in record.clauses:
@@ -134,7 +135,7 @@ class Results:
 
     def _complete(self, clause: str, family: str, cell: Cell) -> bool:
         """Whether all of a clause's checks were made, not only those that `-k` left."""
-        checks = [c for c in all_checks() if clause in c.clauses and family in c.families]
+        checks = [c for c in self._checks if clause in c.clauses and family in c.families]
         return len(cell.records) == len(checks)
 
     def _reason(self, clause: str, family: str, records: Sequence[Record]) -> str:
