@@ -14,7 +14,6 @@ from reference.perception import PerceptionTower
 from reference.step3 import Step3Tower
 from reference.tower import Tower
 from tests.harmless import calls, steps, towers
-from tests.second import SecondEncoder
 
 SINGLE, DOUBLE = torch.float32, torch.float64
 LOW = (torch.bfloat16, torch.float16)
@@ -78,7 +77,9 @@ def tower(
 
 
 DIFFERENCES: tuple[Difference, ...] = (
-    Difference(name="second implementation", dtypes=(SINGLE, DOUBLE), encoder=SecondEncoder),
+    Difference(
+        name="second implementation", dtypes=(SINGLE, DOUBLE), encoder=calls.SecondArithmetic
+    ),
     Difference(name="one image at a time", encoder=calls.OneImageAtATime),
     Difference(name="whole item in one batch", encoder=calls.WholeBatch),
     Difference(name="whole call in one batch", encoder=calls.OneBatchForAll),

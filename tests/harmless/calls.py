@@ -13,6 +13,25 @@ from torch import Tensor
 
 from reference import EncoderConfig, ImageItem, ReferenceEncoder
 from reference.tower import Probe, no_probe
+from tests.second import SecondEncoder
+
+
+class SecondArithmetic(ReferenceEncoder):
+    """Items read by the reference, pictures encoded by the second implementation."""
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        weights: Mapping[str, Tensor],
+        *,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__(config, weights, device=device, dtype=dtype)
+        self.second = SecondEncoder(config, weights, device=device, dtype=dtype)
+
+    def encode(self, pixels: Tensor, probe: Probe = no_probe) -> Tensor:  # noqa: ARG002
+        return self.second.encode(pixels)
 
 
 class OneImageAtATime(ReferenceEncoder):
