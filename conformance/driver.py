@@ -80,6 +80,7 @@ class Driver:
                 results.append(
                     encoder if isinstance(encoder, Raised) else self._call(encoder, case)
                 )
+            self._forget_broken(cases, results)
             return [r if isinstance(r, Raised) else _returned(r) for r in results]
 
     def observe(self, case: Case) -> Observation:
@@ -93,8 +94,15 @@ class Driver:
             result = self._attempt(lambda: encoder.get_image_feature(items))
             disturbed = changed(state, read_state())
             mutated = changed(before, _fingerprints(items))
+            self._forget_broken([case], [result])
             outcome = result if isinstance(result, Raised) else _returned(result)
             return Observation(outcome, mutated, disturbed)
+
+    def _forget_broken(self, cases: Sequence[Case], results: Sequence[Any]) -> None:
+        """Build anew after an error: what it left behind is SE-04's affair, and no other's."""
+        for case, result in zip(cases, results, strict=True):
+            if isinstance(result, Raised):
+                self._encoders.pop((case.config, case.dtype), None)
 
     def _call(self, encoder: Any, case: Case) -> Any:
         items = self._items(case)

@@ -8,6 +8,7 @@ float32.
 from __future__ import annotations
 
 import functools
+import math
 import tomllib
 from dataclasses import dataclass
 from importlib import resources
@@ -60,8 +61,8 @@ class Verdict:
         expected: what should have come.
         came: what came.
         where: which image and rows differ, empty if the question does not arise.
-        excess: for wrong values, how far beyond the limits they are; above 1 fails. 0 where an
-            exception or a shape is the reason of a failure.
+        excess: how far beyond the limits a wrong result is; above 1 fails, infinite where it is not
+            a matter of degree. 0 where an exception is the reason of a failure.
         note: something to report whether or not it passed.
     """
 
@@ -80,6 +81,11 @@ PASSED = Verdict(True)
 def failed(expected: str, came: object) -> Verdict:
     """A failure that is not about values."""
     return Verdict(False, expected=expected, came=str(came))
+
+
+def wrong(expected: str, came: object) -> Verdict:
+    """A failure of a result that came, but is not the right one."""
+    return Verdict(False, expected=expected, came=str(came), excess=math.inf)
 
 
 def worst(verdicts: list[Verdict]) -> Verdict:

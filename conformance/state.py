@@ -37,7 +37,8 @@ def precision_flags() -> State:
 
 def changed(before: State, after: State) -> tuple[str, ...]:
     """The names of what differs."""
-    return tuple(name for name, value in before.items() if not _equal(value, after[name]))
+    names = dict.fromkeys((*before, *after))
+    return tuple(name for name in names if not _equal(before.get(name), after.get(name)))
 
 
 @contextlib.contextmanager

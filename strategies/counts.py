@@ -56,14 +56,16 @@ def mixed_forms() -> st.SearchStrategy[Form]:
 
 
 def tensor_forms(
-    *, ranks: Sequence[int] = (1, 2), dtypes: Sequence[torch.dtype] = (torch.int64,)
+    *, shape: str = "flat", dtypes: Sequence[torch.dtype] = (torch.int64,)
 ) -> st.SearchStrategy[Form]:
-    """Integer tensors of some ranks and dtypes (NP-05, NP-06); rank 0 needs a single image."""
+    """Integer tensors (NP-05, NP-06).
 
-    def make(rank: int, dtype: torch.dtype, column: bool) -> Form:
-        return _TensorForm(rank, dtype, column)
-
-    return st.builds(make, st.sampled_from(ranks), st.sampled_from(dtypes), st.booleans())
+    Args:
+        shape: `scalar` for `()`, which takes a single image, `flat` for `(k,)`, `row` for
+            `(1, k)`, `column` for `(k, 1)`, or `square` for `(2, 2)`, which takes four images.
+        dtypes: among which to draw.
+    """
+    return st.sampled_from([TensorForm(shape, dtype) for dtype in dtypes])
 
 
 def numpy_forms() -> st.SearchStrategy[Form]:
@@ -96,19 +98,16 @@ def _list_of_numpy(values: Sequence[int]) -> list[Any]:
     return [np.int32(value) for value in values]
 
 
-class _TensorForm:
-    """A tensor of some rank: `()`, `(k,)`, `(1, k)` or `(k, 1)`."""
+class TensorForm:
+    """Counts as an integer tensor of some shape, see `tensor_forms`."""
 
-    def __init__(self, rank: int, dtype: torch.dtype, column: bool) -> None:
-        self.rank, self.dtype, self.column = rank, dtype, column
+    def __init__(self, shape: str = "flat", dtype: torch.dtype = torch.int64) -> None:
+        self.shape, self.dtype = shape, dtype
 
     def __call__(self, values: Sequence[int]) -> torch.Tensor:
-        flat = torch.tensor(list(values), dtype=self.dtype)
-        if self.rank == 0:
-            return flat.reshape(())
-        if self.rank == 1:
-            return flat
-        return flat.reshape(-1, 1) if self.column else flat.reshape(1, -1)
+        """Write counts in this form."""
+        shapes = {"scalar": (), "flat": (-1,), "row": (1, -1), "column": (-1, 1), "square": (2, 2)}
+        return torch.tensor(list(values), dtype=self.dtype).reshape(shapes[self.shape])
 
     def __repr__(self) -> str:
-        return f"tensor(rank {self.rank}, {self.dtype})"
+        return f"tensor({self.shape}, {self.dtype})"

@@ -34,9 +34,14 @@ def malformed(*, faults: Sequence[str], **of_cases: Any) -> st.SearchStrategy[Ca
 
 
 def _with_fault(fault: str, of_cases: dict[str, Any]) -> st.SearchStrategy[Case]:
-    needs, spoil = FAULTS[fault]
-    sound = cases(**{**of_cases, **needs})
-    return sound.map(lambda case: case.replace(items=(spoil(case.items[0]), *case.items[1:])))
+    needs, _ = FAULTS[fault]
+    return cases(**{**of_cases, **needs}).map(lambda case: spoilt(case, fault))
+
+
+def spoilt(case: Case, fault: str) -> Case:
+    """A sound case with one fault in its first item."""
+    _, spoil = FAULTS[fault]
+    return case.replace(items=(spoil(case.items[0]), *case.items[1:]))
 
 
 def _with(item: ImageItem, **data: Any) -> ImageItem:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from conformance.check import check
 from conformance.depth import deeper
-from conformance.judge import PASSED, Verdict, failed, worst
+from conformance.judge import PASSED, Verdict, failed, worst, wrong
 from conformance.outcome import Returned, as_rows
 from conformance.trial import LeftOut, Trial, parts
 from reference import EncoderConfig, ReferenceEncoder
@@ -67,12 +67,12 @@ def en_00_the_picture_matters(trial: Trial, case: Case) -> Verdict:
         as_rows(outcome.tensor).double() for outcome in results if isinstance(outcome, Returned)
     ]
     if rows[0].shape != rows[1].shape:
-        return failed("results of one shape for pictures of one size", results[1])
+        return wrong("results of one shape for pictures of one size", results[1])
     if not all(bool(tensor.isfinite().all()) and bool(tensor.any()) for tensor in rows):
-        return failed("finite rows that are not all zero", "zeros, NaN or infinities")
+        return wrong("finite rows that are not all zero", "zeros, NaN or infinities")
     pictures = parts(case.regrouped([[one]]))
     if trial.distance(case, pictures, rows[1], rows[0]).close:
-        return failed("other rows for another picture", "the same rows for two pictures")
+        return wrong("other rows for another picture", "the same rows for two pictures")
     return Verdict(True)
 
 
@@ -281,7 +281,7 @@ def en_12_large_activations(trial: Trial, case: Case) -> Verdict:
     finite = outcome.tensor.isfinite()
     if bool(finite.all()):
         return PASSED
-    return failed("a finite result", f"{int((~finite).sum())} values that are not finite")
+    return wrong("a finite result", f"{int((~finite).sum())} values that are not finite")
 
 
 def largest_stage(case: Case) -> float:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from conformance.check import check
-from conformance.judge import PASSED, Distance, Verdict, failed, worst
+from conformance.judge import PASSED, Distance, Verdict, failed, worst, wrong
 from conformance.outcome import Outcome, Returned, as_rows
 from conformance.trial import Part, Trial, parts
 from strategies import Case, Image, cases, paint
@@ -26,6 +26,12 @@ def blocks(pictures: list[Part], outcome: Outcome) -> list[Tensor] | None:
         return None
     rows, sizes = as_rows(outcome.tensor), [part.rows for part in pictures]
     return list(rows.split(sizes)) if len(rows) == sum(sizes) else None
+
+
+def no_blocks(pictures: list[Part], outcome: Outcome) -> Verdict:
+    """The failure of an outcome that `blocks` cannot take apart."""
+    expected = f"a result of {sum(part.rows for part in pictures)} rows"
+    return (wrong if isinstance(outcome, Returned) else failed)(expected, outcome)
 
 
 def occurs(trial: Trial, case: Case, part: Part, places: list[Tensor], alone: Outcome) -> Verdict:
@@ -56,7 +62,7 @@ def ba_01_company_does_not_matter(trial: Trial, case: Case) -> Verdict:
     pictures, outcome = parts(case), trial.run(case)
     found = blocks(pictures, outcome)
     if found is None:
-        return failed("a result", outcome)
+        return no_blocks(parts(case), outcome)
     verdicts = []
     for index, (part, image) in enumerate(zip(pictures, case.images, strict=True)):
         places = found[index:] + found[:index]  # its own place first
@@ -70,7 +76,7 @@ def ba_02_permuted_items(trial: Trial, case: Case) -> Verdict:
     reverse = case.regrouped(case.groups[::-1])
     found = blocks(parts(case), trial.run(case))
     if found is None:
-        return failed("a result for the items as they were", trial.run(case))
+        return no_blocks(parts(case), trial.run(case))
     expected = Returned(torch.cat(found[::-1]))
     return trial.same(reverse, trial.run(reverse), expected)
 
@@ -89,11 +95,11 @@ def ba_03_no_leak_between_images(trial: Trial, case: Case) -> Verdict:
     outcome, other = trial.run(case), trial.run(changed)
     before, after = blocks(pictures, outcome), blocks(pictures, other)
     if before is None or after is None:
-        return failed("results of the same shape", outcome if before is None else other)
+        return no_blocks(pictures, outcome if before is None else other)
     own = len(images[0].pictures)
     for part, one, two in zip(pictures[:own], before[:own], after[:own], strict=True):
         if trial.distance(case, [part], two, one).close:
-            return failed(f"other rows for {part.label}, which was changed", "the same rows")
+            return wrong(f"other rows for {part.label}, which was changed", "the same rows")
     kept = Returned(torch.cat(before[own:]))
     return trial.same_parts(case, pictures[own:], Returned(torch.cat(after[own:])), kept)
 
@@ -114,9 +120,9 @@ def spoilt(trial: Trial, case: Case, profile: str) -> Verdict:
     outcome = trial.run(with_bad)
     found = blocks(pictures, outcome)
     if found is None:
-        return failed("a result", outcome)
+        return no_blocks(parts(case), outcome)
     if bool(found[0].isfinite().all()):
-        return failed(f"rows that are not finite for image 0, which holds {profile}", "finite rows")
+        return wrong(f"rows that are not finite for image 0, which holds {profile}", "finite rows")
     verdicts = []
     for part, rows, image in zip(pictures[1:], found[1:], images[1:], strict=True):
         alone = trial.alone(case, image)
@@ -130,11 +136,11 @@ def ba_05_bit_equal_in_company(trial: Trial, case: Case) -> Verdict:
     outcome = trial.run(case)
     found = blocks(parts(case), outcome)
     if found is None:
-        return failed("a result", outcome)
+        return no_blocks(parts(case), outcome)
     for part, rows, image in zip(parts(case), found, case.images, strict=True):
         alone = trial.alone(case, image)
         if not isinstance(alone, Returned):
             return failed(f"a result for {part.label} alone", alone)
         if not torch.equal(rows, as_rows(alone.tensor)):
-            return failed(f"bit-equal rows for {part.label}", "rows that differ in some bits")
+            return wrong(f"bit-equal rows for {part.label}", "rows that differ in some bits")
     return PASSED

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
+from hypothesis import strategies as st
+
 from conformance.check import check
-from conformance.judge import Verdict
+from conformance.judge import Verdict, worst
 from conformance.trial import Trial
-from reference import MISSING_COUNTS
+from reference import MISSING_COUNTS, ImageItem, read_counts
 from strategies import Case, cases, malformed, numpy_forms, scalar_forms, tensor_forms
 from strategies.counts import INTEGER_DTYPES, list_of_tensors_forms, mixed_forms, tuple_forms
 
@@ -57,37 +62,64 @@ def np_04_ints_and_tensors(trial: Trial, case: Case) -> Verdict:
     return as_the_list(trial, case)
 
 
-@check("NP-05", given=cases, images=(1, 1), total=1, count_forms=tensor_forms(ranks=[0]))
+@check("NP-05", given=cases, images=(1, 1), total=1, count_forms=tensor_forms(shape="scalar"))
 def np_05_a_0d_tensor(trial: Trial, case: Case) -> Verdict:
     """A 0-d tensor means one count."""
     return as_the_list(trial, case)
 
 
-@check("NP-05", given=cases, total=1, count_forms=tensor_forms(ranks=[1]))
+@check("NP-05", given=cases, total=1, count_forms=tensor_forms(shape="flat"))
 def np_05_a_1d_tensor(trial: Trial, case: Case) -> Verdict:
     """A 1-d tensor means its values."""
     return as_the_list(trial, case)
 
 
-@check("NP-05", given=cases, images=(2, 3), total=1, count_forms=tensor_forms(ranks=[2]))
-def np_05_a_2d_tensor(trial: Trial, case: Case) -> Verdict:
-    """A 2-d tensor means its values, row by row."""
+@check("NP-05", given=cases, images=(2, 3), total=1, count_forms=tensor_forms(shape="row"))
+def np_05_a_row(trial: Trial, case: Case) -> Verdict:
+    """A tensor of one row means its values."""
     return as_the_list(trial, case)
 
 
-@check(
-    "NP-06",
-    given=cases,
-    effort=3,
-    total=1,
-    count_forms=tensor_forms(ranks=[1], dtypes=INTEGER_DTYPES),
-)
+@check("NP-05", given=cases, images=(2, 3), total=1, count_forms=tensor_forms(shape="column"))
+def np_05_a_column(trial: Trial, case: Case) -> Verdict:
+    """A tensor of one column means its values."""
+    return as_the_list(trial, case)
+
+
+def four_uneven(**options: Any) -> st.SearchStrategy[Case]:
+    """Four images of which the second and the third have not as many patches."""
+
+    def uneven(case: Case) -> bool:
+        counts = read_counts(case.items[0].model_specific_data["num_patches"])
+        return counts[1] != counts[2]
+
+    return cases(**{"images": (4, 4), "patches": (0, 2), "total": 1, **options}).filter(uneven)
+
+
+@check("NP-05", given=four_uneven, count_forms=tensor_forms(shape="square"))
+def np_05_two_rows_of_two(trial: Trial, case: Case) -> Verdict:
+    """A tensor of two rows and two columns means its values, row by row."""
+    return as_the_list(trial, case)
+
+
+@check("NP-06", given=cases, total=1)
 def np_06_every_integer_dtype(trial: Trial, case: Case) -> Verdict:
     """Counts of every integer dtype count the same."""
-    return as_the_list(trial, case)
+    return worst([as_the_list(trial, counted(case, dtype)) for dtype in INTEGER_DTYPES])
 
 
-@check("NP-07", given=cases, total=1, count_forms=tensor_forms(ranks=[1]))
+def counted(case: Case, dtype: torch.dtype) -> Case:
+    """The same items with their counts as 1-d tensors of a dtype."""
+
+    def change(item: ImageItem) -> ImageItem:
+        data = item.model_specific_data
+        counts = torch.tensor(data["num_patches"], dtype=dtype)
+        return ImageItem(item.feature, {**data, "num_patches": counts})
+
+    return case.replace(items=tuple(change(item) for item in case.items))
+
+
+@check("NP-07", given=cases, total=1, count_forms=tensor_forms())
 def np_07_counts_on_another_device(trial: Trial, case: Case) -> Verdict:
     """Counts on the CPU, with a model elsewhere, mean their values."""
     return as_the_list(trial, case)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
 from conformance.check import check
-from conformance.judge import PASSED, Verdict, failed
+from conformance.checks.patches import MORE_DIGITS
+from conformance.judge import PASSED, Verdict, failed, wrong
 from conformance.outcome import Raised, Returned, as_rows
 from conformance.trial import Trial, parts
 from reference.stream import bell
@@ -23,19 +26,36 @@ def we_01_every_tensor_is_used(trial: Trial, case: Case) -> Verdict:
     if not isinstance(outcome, Returned):
         return failed("a result", outcome)
     rows = as_rows(outcome.tensor)
-    for name, tensor in case.weights.items():
-        weights = case.weights.replace({name: perturbed(name, tensor)}, f"{name} perturbed")
+    for label, changes in perturbations(case.weights):
+        weights = case.weights.replace(changes, f"{label} perturbed")
         other = trial.run(case.replace(weights=weights))
         if not isinstance(other, Returned):
-            return failed(f"a result with {name} perturbed", other)
+            return failed(f"a result with {label} perturbed", other)
         if unchanged(trial, case, as_rows(other.tensor), rows):
-            return failed(f"another result with {name} perturbed", "the same result")
+            return wrong(f"another result with {label} perturbed", "the same result")
     return PASSED
 
 
-def perturbed(name: str, tensor: Tensor) -> Tensor:
-    """A tensor that differs from another in every value by about a half."""
-    return tensor + bell(1, name, tensor.shape, 0.5)
+def perturbations(weights: Weights) -> Iterator[tuple[str, dict[str, Tensor]]]:
+    """Every whole tensor perturbed, and each third of the fused ones that has an effect alone."""
+    for name, tensor in weights.items():
+        change = bell(1, name, tensor.shape, 0.5)
+        yield name, {name: tensor + change}
+        if "qkv_proj" in name or "in_proj" in name:
+            thirds = {"queries": 0, "keys": 1, "values": 2}
+            if name.endswith("bias"):
+                del thirds["keys"]  # a constant added to all scores of a query has no effect
+            for part, index in thirds.items():
+                own = torch.zeros_like(change)
+                own.chunk(3)[index].copy_(change.chunk(3)[index])
+                yield f"{name} ({part})", {name: tensor + own}
+
+
+@check("WE-01", given=cases, after=["EN-01"], images=(1, 1), patches=(0, 0), variants=_VARIANTS)
+def we_01_every_digit_is_used(trial: Trial, case: Case) -> Verdict:
+    """Weights that need more digits than bfloat16 has keep them."""
+    finer = {name: tensor * MORE_DIGITS for name, tensor in case.weights.items()}
+    return trial.right(case.replace(weights=Weights(finer, f"{case.weights.label}, more digits")))
 
 
 def unchanged(trial: Trial, case: Case, rows: Tensor, before: Tensor) -> bool:

@@ -3,41 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 
 from tests.faults.fault import Fault
 
-_MODULES = (
-    "patch_embedding",
-    "positions",
-    "class_tokens",
-    "norms",
-    "layer_scale",
-    "rotary",
-    "attention",
-    "blocks",
-    "activation",
-    "downsamplers",
-    "projector",
-    "precision",
-    "geometry",
-    "company",
-    "whole",
-    "counts",
-    "merging",
-    "effects",
-    "malformed",
-    "loading",
-)
-
 
 def _collected() -> tuple[Fault, ...]:
+    """The faults of every module of this package, in the order of their names."""
     found: list[Fault] = []
-    for name in _MODULES:
-        try:
-            module = importlib.import_module(f"tests.faults.{name}")
-        except ModuleNotFoundError:
-            continue
-        found += module.FAULTS
+    for entry in pkgutil.iter_modules(__path__, f"{__name__}."):
+        found += getattr(importlib.import_module(entry.name), "FAULTS", ())
     return tuple(found)
 
 

@@ -256,7 +256,7 @@ class MustBeIterable(Stepwise):
     """Counts are iterated and compared with zero, in whatever form they come."""
 
     def written(self, raw: Any) -> Any:
-        return [int(entry) if entry > 0 else 0 for entry in raw]
+        return [entry if entry > 0 else 0 for entry in raw]
 
 
 class MustBeVector(Stepwise):
