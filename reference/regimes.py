@@ -128,6 +128,17 @@ def _norms(instrument: Instrument) -> None:
     instrument.fill(_LINEAR_BIAS, instrument.part(0, "fc1")[1])
 
 
+def _norms_apart(instrument: Instrument) -> None:
+    """EN-05: as norms, without attention, for a picture in which one token is unlike the others."""
+    before = instrument.glass()
+    instrument.equal_tokens()
+    instrument.wake(before, "fc2", "norm2")
+    for name in _LN_PRE:
+        if name in before:
+            instrument.weights[name] = before[name]
+    instrument.fill(_LINEAR_BIAS, instrument.part(0, "fc1")[1])
+
+
 def _tiny_norms(instrument: Instrument) -> None:
     """EN-05: as norms, with variances near epsilon before both norms."""
     _norms(instrument)
@@ -173,6 +184,16 @@ def _class_copies(instrument: Instrument) -> None:
     instrument.unit_norm(0, "norm1")
     instrument.uniform_attention()
     instrument.fill(0.0, instrument.part(0, "qkv")[1])
+
+
+def _class_position(instrument: Instrument) -> None:
+    """EN-04: as class-copies, with a position of the class token's own."""
+    _class_copies(instrument)
+    for name in POSITIONS:
+        if name in instrument.weights:
+            table = instrument.weights[name].clone()
+            table[0] = bell(instrument.seed, "class position", table.shape[1:], 2.0)
+            instrument.weights[name] = table
 
 
 def _class_rotary(instrument: Instrument) -> None:
@@ -233,10 +254,12 @@ REGIMES: dict[str, Callable[[Instrument], None]] = {
     "patch-embedding": _patch_embedding,
     "positions": _positions,
     "norms": _norms,
+    "norms-apart": _norms_apart,
     "tiny-norms": _tiny_norms,
     "layer-scale": _layer_scale,
     "class-drop": _class_drop,
     "class-copies": _class_copies,
+    "class-position": _class_position,
     "class-rotary": _class_rotary,
     "attention": _attention,
     "rotary": _rotary,

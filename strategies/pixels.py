@@ -94,6 +94,12 @@ def _first_cell(seed: int, label: str, shape: Shape) -> Tensor:
     return picture
 
 
+def _first_pixel(seed: int, label: str, shape: Shape) -> Tensor:  # noqa: ARG001
+    picture = torch.zeros(shape)
+    picture[:, 0, 0] = 1.0
+    return picture
+
+
 def _black(seed: int, label: str, shape: Shape) -> Tensor:  # noqa: ARG001
     return torch.zeros(shape)
 
@@ -121,6 +127,7 @@ PROFILES: dict[str, Callable[[int, str, Shape], Tensor]] = {
     "checkerboard": _checkerboard,
     "bright-cell": _bright_cell,
     "first-cell": _first_cell,
+    "first-pixel": _first_pixel,
     "black": _black,
     "extreme": _extreme,
     "nan": _nan,

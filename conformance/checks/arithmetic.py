@@ -161,6 +161,19 @@ def en_04_class_tokens_do_not_turn(trial: Trial, case: Case) -> Verdict:
     return with_class_token(trial, case)
 
 
+@check(
+    "EN-04",
+    given=thumbnails,
+    after=["EN-03"],
+    regimes=["class-position"],
+    variants=[_CLASS_TOKEN, _CLASS_TOKEN_OFF_GRID],
+    profiles=["black"],
+)
+def en_04_class_tokens_have_a_position(trial: Trial, case: Case) -> Verdict:
+    """The first row of the position table is added to the class token."""
+    return with_class_token(trial, case)
+
+
 def with_class_token(trial: Trial, case: Case) -> Verdict:
     """As `isolated`; only `step3` is published with class tokens, others may refuse them."""
     if case.config.family != "step3":
@@ -175,6 +188,19 @@ def with_class_token(trial: Trial, case: Case) -> Verdict:
 )
 def en_05_norms(trial: Trial, case: Case) -> Verdict:
     """Norms stand where the family has them, with their weights and biases."""
+    return isolated(trial, case)
+
+
+@check(
+    "EN-05",
+    given=thumbnails,
+    regimes=["norms-apart"],
+    variants=[_ONE_LAYER],
+    grids=[(2, 2), (3, 3)],
+    profiles=["first-pixel"],
+)
+def en_05_each_token_by_itself(trial: Trial, case: Case) -> Verdict:
+    """Norms take their statistics over the channels of one token."""
     return isolated(trial, case)
 
 
@@ -225,6 +251,18 @@ def en_07_values_do_not_turn(trial: Trial, case: Case) -> Verdict:
 )
 def en_08_attention(trial: Trial, case: Case) -> Verdict:
     """Attention: its scale, its heads, head dims that are not powers of two."""
+    return isolated(trial, case)
+
+
+@check(
+    "EN-08",
+    given=thumbnails,
+    families=("step3",),
+    regimes=["rotary"],
+    variants=[_HEAD_DIM_12, _HEAD_DIM_16],
+)
+def en_08_queries_and_keys(trial: Trial, case: Case) -> Verdict:
+    """Each token asks with its query and is found by its key, where no rotary tells them apart."""
     return isolated(trial, case)
 
 

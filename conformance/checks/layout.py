@@ -37,6 +37,12 @@ def la_01_shape_of_thumbnails(trial: Trial, case: Case) -> Verdict:
     return shape_dtype_device(trial, case)
 
 
+@check("LA-01", given=cases, patches=(0, 0), variants=[{"image_size": 10}], grids=[(5, 5)])
+def la_01_shape_of_odd_grids(trial: Trial, case: Case) -> Verdict:
+    """Sides that are odd are rounded up, not cut."""
+    return shape_dtype_device(trial, case)
+
+
 @check("LA-01", given=cases, total=1)
 def la_01_shape_with_patches(trial: Trial, case: Case) -> Verdict:
     """Images with patches give count*P + T rows each, in the model's dtype, on its device."""
@@ -91,22 +97,38 @@ def la_05_unknown_keys(trial: Trial, case: Case) -> Verdict:
 
 
 def with_gaps(**options: Any) -> st.SearchStrategy[Case]:
-    """Cases in which an image without patches comes before one with patches."""
+    """Cases in which an image without patches stands between two with patches."""
 
     def has_gap(case: Case) -> bool:
         counts = [image.count for image in case.images]
-        return any(not count and any(counts[index:]) for index, count in enumerate(counts))
+        return any(not n and any(counts[:i]) and any(counts[i:]) for i, n in enumerate(counts))
 
-    return cases(images=(2, 4), patches=(0, 2), total=1, **options).filter(has_gap)
+    return cases(images=(3, 4), patches=(0, 2), total=2, **options).filter(has_gap)
+
+
+def led_by_none(**options: Any) -> st.SearchStrategy[Case]:
+    """Cases in which the first image has no patches, and a later one has."""
+
+    def is_led(case: Case) -> bool:
+        return not case.images[0].count
+
+    return cases(images=(2, 3), patches=(0, 2), total=1, **options).filter(is_led)
+
+
+@check("LA-06", given=led_by_none)
+def la_06_a_first_image_without_patches(trial: Trial, case: Case) -> Verdict:
+    """A first image without patches keeps its place before others."""
+    return as_with_patches_gathered(trial, case)
 
 
 @check("LA-06", given=with_gaps)
 def la_06_images_without_patches_among_others(trial: Trial, case: Case) -> Verdict:
-    """Images without patches keep their places among others.
+    """Images without patches keep their places among others."""
+    return as_with_patches_gathered(trial, case)
 
-    The same pictures, with all patches given to the first image, must give the same rows in
-    another order.
-    """
+
+def as_with_patches_gathered(trial: Trial, case: Case) -> Verdict:
+    """The same pictures, all patches given to the first image, give the same rows elsewhere."""
     images = case.images
     patches = torch.cat([image.patches for image in images if image.patches is not None])
     bare = [Image(image.thumbnail) for image in images[1:]]

@@ -211,7 +211,7 @@ def se_08_the_same_patches_of_other_images(trial: Trial, case: Case) -> Verdict:
     return worst([not_stale(trial, other, case), not_stale(trial, case, other)])
 
 
-@check("SE-08", given=cases, patches=(1, 2))
+@check("SE-08", given=cases, images=(2, 3), patches=(1, 2))
 def se_08_another_last_picture(trial: Trial, case: Case) -> Verdict:
     """The same patches with another last thumbnail get an answer of their own."""
     *rest, last = case.images
