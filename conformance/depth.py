@@ -6,8 +6,12 @@ from reference.instrument import Instrument
 from strategies import Case, Weights
 
 
-def deeper(case: Case) -> Case:
-    """Append a block that changes nothing, however wrong the arithmetic outside it may be.
+def deeper(case: Case, *, first: bool = False) -> Case:
+    """Add a block that changes nothing, however wrong the arithmetic outside it may be.
+
+    Args:
+        case: of one block.
+        first: put the new block before the other, not behind it.
 
     Its branches end in zeros. An encoder that drops its last block, or uses one block's weights
     for all, answers this case and the original differently; one that computes a part wrongly
@@ -19,6 +23,6 @@ def deeper(case: Case) -> Case:
     for name, tensor in case.weights.items():
         tensors[name.replace(f".{last}.", f".{last + 1}.", 1)] = tensor
     instrument = Instrument(config, 0, tensors)
-    instrument.kill(last + 1)
-    weights = Weights(tensors, f"{case.weights.label}, a dead block appended")
+    instrument.kill(last if first else last + 1)
+    weights = Weights(tensors, f"{case.weights.label}, a dead block added")
     return case.replace(config=config, weights=weights)

@@ -92,8 +92,7 @@ class Instrument:
     def kill(self, layer: int) -> None:
         """Make both branches of a block end in zeros."""
         self.fill(0.0, *self.part(layer, "out"), *self.part(layer, "fc2"))
-        if self.step3:
-            self.fill(0.0, *self.part(layer, "norm1"), *self.part(layer, "norm2"))
+        self.fill(0.0, *self.part(layer, "norm1"), *self.part(layer, "norm2"))
 
     def glass(self) -> Weights:
         """Make the encoder transparent; returns the balanced weights as they were."""

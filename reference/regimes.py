@@ -97,9 +97,17 @@ def _downsamplers(instrument: Instrument) -> tuple[str, str]:
 
 
 def _equal_cells(instrument: Instrument) -> None:
-    """EN-10: equal tokens through random downsamplers; padding shows at the borders."""
+    """EN-10: equal tokens through random downsamplers; padding shows at the borders.
+
+    The first norm gives that token too, whatever it makes of its input.
+    """
     instrument.glass()
-    instrument.equal_tokens()
+    vector = instrument.equal_tokens()
+    instrument.class_tokens(vector)
+    weight, bias = _LN_PRE
+    if weight in instrument.weights:
+        instrument.fill(0.0, weight)
+        instrument.weights[bias] = vector
 
 
 def _patch_embedding(instrument: Instrument) -> None:
@@ -117,6 +125,26 @@ def _positions(instrument: Instrument) -> None:
 
 
 def _norms(instrument: Instrument) -> None:
+    """EN-05: one block whose attention is a constant, or nothing, and whose MLP is linear."""
+    _both_branches(instrument)
+    _without_attention(instrument)
+
+
+def _tiny_norms(instrument: Instrument) -> None:
+    """EN-05: as norms, with variances near epsilon before them."""
+    _tiny_branches(instrument)
+    _without_attention(instrument)
+
+
+def _without_attention(instrument: Instrument) -> None:
+    """Leave of attention its last bias, which `step3` still norms, and in others nothing."""
+    weight, bias = instrument.part(0, "out")
+    instrument.fill(0.0, weight)
+    if not instrument.step3:
+        instrument.fill(0.0, bias)
+
+
+def _both_branches(instrument: Instrument) -> None:
     """EN-05: one block whose attention averages equal tokens and whose MLP is linear."""
     before = instrument.glass()
     instrument.class_tokens(instrument.equal_tokens())
@@ -139,9 +167,9 @@ def _norms_apart(instrument: Instrument) -> None:
     instrument.fill(_LINEAR_BIAS, instrument.part(0, "fc1")[1])
 
 
-def _tiny_norms(instrument: Instrument) -> None:
-    """EN-05: as norms, with variances near epsilon before both norms."""
-    _norms(instrument)
+def _tiny_branches(instrument: Instrument) -> None:
+    """EN-05: as both branches, with variances near epsilon before all norms."""
+    _both_branches(instrument)
     if instrument.step3:
         instrument.scale(_NEAR_STEP3_EPS, *instrument.part(0, "out"))
         weight, bias = instrument.part(0, "fc2")
@@ -153,8 +181,8 @@ def _tiny_norms(instrument: Instrument) -> None:
 
 
 def _layer_scale(instrument: Instrument) -> None:
-    """EN-06: as norms, with unit norms, large tokens and unequal gammas."""
-    _norms(instrument)
+    """EN-06: as both branches, with unit norms, large tokens and unequal gammas."""
+    _both_branches(instrument)
     instrument.scale(64.0, f"{instrument.tokens}.weight", *CLASS_TOKENS)
     instrument.unit("vision_model.ln_pre")
     for role in ("norm1", "norm2"):
@@ -183,7 +211,12 @@ def _class_copies(instrument: Instrument) -> None:
     instrument.wake(before, "out")
     instrument.unit_norm(0, "norm1")
     instrument.uniform_attention()
-    instrument.fill(0.0, instrument.part(0, "qkv")[1])
+    weight, bias = instrument.part(0, "qkv")
+    rows = instrument.weights[weight]
+    instrument.weights[weight] = rows[-1:].expand_as(rows).clone()  # all heads alike
+    width = instrument.config.width
+    instrument.weights[weight][:width] = 0.0
+    instrument.fill(0.0, bias)
 
 
 def _class_position(instrument: Instrument) -> None:
@@ -255,6 +288,8 @@ REGIMES: dict[str, Callable[[Instrument], None]] = {
     "positions": _positions,
     "norms": _norms,
     "norms-apart": _norms_apart,
+    "both-branches": _both_branches,
+    "tiny-branches": _tiny_branches,
     "tiny-norms": _tiny_norms,
     "layer-scale": _layer_scale,
     "class-drop": _class_drop,

@@ -52,6 +52,15 @@ def as_if_cast(trial: Trial, case: Case, name: str) -> Verdict:
     return worst(verdicts)
 
 
+def right_as_if_cast(trial: Trial, case: Case, name: str) -> Verdict:
+    """As `as_if_cast`, judged by the float64 reference."""
+    verdicts = []
+    for dtype in OTHER_FLOATS[case.dtype]:
+        outcome = trial.run(recast(case, name, dtype))
+        verdicts.append(trial.right(recast(case, name, dtype, case.dtype), outcome))
+    return worst(verdicts)
+
+
 @check("PP-01", given=cases, patches=(0, 0), empty_patches=["none"])
 def pp_01_none_is_absent(trial: Trial, case: Case) -> Verdict:
     """With no patches counted, patch pixels that are None are as good as absent."""
@@ -78,6 +87,12 @@ def pp_03_patches_of_another_dtype(trial: Trial, case: Case) -> Verdict:
     return as_if_cast(trial, case, "patch_pixel_values")
 
 
+@check("PP-03", given=cases, after=["EN-01", "LA-02", "LA-03"], total=1)
+def pp_03_no_digit_of_patches_is_lost(trial: Trial, case: Case) -> Verdict:
+    """Patch pixels of another float dtype are cast to the model's, and to nothing less."""
+    return right_as_if_cast(trial, case, "patch_pixel_values")
+
+
 @check("PP-04", given=cases, total=1, placement=Placement(patches="cpu"))
 def pp_04_patches_on_another_device(trial: Trial, case: Case) -> Verdict:
     """Patch pixels on the CPU, with a model elsewhere, are moved."""
@@ -96,6 +111,12 @@ def pp_05_feature_on_another_device(trial: Trial, case: Case) -> Verdict:
 def pp_06_feature_of_another_dtype(trial: Trial, case: Case) -> Verdict:
     """A feature of another float dtype gives what the cast feature gives."""
     return as_if_cast(trial, case, "feature")
+
+
+@check("PP-06", given=cases, after=["EN-01", "LA-03"], patches=(0, 0))
+def pp_06_no_digit_of_the_feature_is_lost(trial: Trial, case: Case) -> Verdict:
+    """A feature of another float dtype is cast to the model's, and to nothing less."""
+    return right_as_if_cast(trial, case, "feature")
 
 
 @check("PP-07", given=cases, patches=(0, 0), empty_patches=["empty-list"])
