@@ -86,6 +86,8 @@ def replay(file: str, impl: str, device: str, check_name: str | None) -> None:
     for name in ("expected", "came", "where"):
         if getattr(verdict, name):
             click.echo(f"  {name:9} {getattr(verdict, name)}")
+    if not verdict.passed and driver.last_trace:
+        click.echo(f"the last exception of the implementation:\n{driver.last_trace}")
     click.echo("  passed" if verdict.passed else "  FAILED")
     sys.exit(0 if verdict.passed else 1)
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors import SafetensorError
 
 from conformance.check import Check, checks_of
 from conformance.driver import Driver
 from conformance.known import match
 from conformance.options import DTYPES, Options
 from conformance.oracle import Oracle
-from conformance.outcome import Raised
+from conformance.outcome import Outcome, Raised
 from conformance.record import Record
 from conformance.search import Effort, Search, search
 from conformance.trial import Trial
@@ -52,8 +53,14 @@ class Bench:
             case = Case(config, Weights.drawn(config, 0), (), DTYPES[dtype])
             outcome = self.driver.run(case)
             stopped = isinstance(outcome, Raised) and outcome.stage != "call"
-            self._unbuildable[family, dtype] = str(outcome) if stopped else ""
+            self._unbuildable[family, dtype] = _whole(outcome) if stopped else ""
         return self._unbuildable[family, dtype]
+
+
+def _whole(outcome: Outcome) -> str:
+    """An exception with all lines of its message, on one."""
+    assert isinstance(outcome, Raised)
+    return f"{outcome.type}: {' / '.join(outcome.message.strip().splitlines())}"
 
 
 class CheckFailed(Exception):  # noqa: N818
@@ -146,9 +153,11 @@ class CheckItem(pytest.Item):
             cases=found.cases,
             left_out=found.left_out,
             units=found.units,
+            error=found.verdict.units,
             expected=found.verdict.expected,
             came=found.verdict.came,
             where=found.verdict.where,
+            after=(*self.check.after, *(["SE-08"] if found.stateful else [])),
             value=found.verdict.excess > 0,
             case=repr(found.case),
             file=self._save(options, found),
@@ -163,7 +172,6 @@ class CheckItem(pytest.Item):
     def _save(self, options: Options, found: Search) -> str:
         assert found.case is not None
         folder = Path(options.failures)
-        folder.mkdir(parents=True, exist_ok=True)
         name = f"{self.check.name}-{self.family}-{self.dtype}-{found.case.digest[:8]}.safetensors"
         notes = {
             "check": self.check.name,
@@ -172,7 +180,11 @@ class CheckItem(pytest.Item):
             "implementation": options.implementation.name,
             "version": options.implementation.version,
         }
-        save_case(found.case, folder / name, notes)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            save_case(found.case, folder / name, notes)
+        except (OSError, SafetensorError) as error:
+            return f"(could not be saved: {error})"
         return str(folder / name)
 
     def _record(self, **found: Any) -> Record:
@@ -183,8 +195,7 @@ class CheckItem(pytest.Item):
             check.clauses,
             self.family,
             self.dtype,
-            after=check.after,
-            **found,
+            **{"after": check.after, **found},
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -51,12 +52,17 @@ class Driver:
     Args:
         implementation: under test.
         device: where its encoders compute.
+
+    Attributes:
+        seconds: spent inside the implementation's calls.
+        last_trace: the traceback of the last exception that it raised, as text.
     """
 
     def __init__(self, implementation: Implementation, device: torch.device) -> None:
         self.implementation = implementation
         self.device = device
         self.seconds = 0.0
+        self.last_trace = ""
         self._encoders: OrderedDict[object, _Built] = OrderedDict()
 
     def run(self, case: Case, *, fresh: bool = False) -> Outcome:
@@ -82,6 +88,10 @@ class Driver:
                 )
             self._forget_broken(cases, results)
             return [r if isinstance(r, Raised) else _returned(r) for r in results]
+
+    def forget(self) -> None:
+        """Build every encoder anew, so that no earlier call can matter."""
+        self._encoders.clear()
 
     def observe(self, case: Case) -> Observation:
         """The outcome of one call and its side effects (SE-01, SE-05)."""
@@ -119,7 +129,10 @@ class Driver:
             if stage == "call" and not isinstance(result, Tensor):
                 kind = type(result).__name__
                 raise TypeError(f"get_image_feature returned a {kind}, not a tensor")
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit too, and what test frameworks skip by
+            self.last_trace = "".join(traceback.format_exception(error))
             return Raised.of(error, stage)
         finally:
             if stage == "call":

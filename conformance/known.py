@@ -106,6 +106,8 @@ def _parse(text: str, where: str) -> tuple[Known, ...]:
         parsed = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise KnownError(f"{where} is not TOML: {error}") from None
+    if surplus := [name for name in parsed if name != "known"]:
+        raise KnownError(f"{where} has the table {surplus[0]!r}; every entry is a [[known]]")
     entries = parsed.get("known", [])
     return tuple(
         _entry(entry, f"{where}, entry {index + 1}") for index, entry in enumerate(entries)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import torch
@@ -35,6 +37,7 @@ class Options:
         checked: levels that are checked.
         required: the level that the exit status follows.
         clauses: ids to check.
+        asked: whether they were asked for by name, and so are all required.
         profile: how many cases a check.
         seed: which ones.
         matching: of documented errors.
@@ -50,6 +53,7 @@ class Options:
     checked: tuple[Level, ...]
     required: Level
     clauses: tuple[str, ...]
+    asked: bool
     profile: str
     seed: int
     matching: Matching
@@ -63,7 +67,8 @@ class Options:
 
     def requires(self, clause: str) -> bool:
         """Whether the exit status follows a clause."""
-        return any(found.id == clause for found in contract().required(self.required))
+        required = any(found.id == clause for found in contract().required(self.required))
+        return clause in self.clauses and (required or self.asked)
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -98,7 +103,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--clause",
         action="append",
         metavar="ID",
-        help="a clause to check, such as LA-02; repeatable; default: all of the level",
+        help="a clause to check and require, such as LA-02; repeatable; default: all of the level",
     )
     group.addoption(
         "--profile",
@@ -155,11 +160,12 @@ def read_options(config: pytest.Config) -> Options:
         checked=checked,
         required=required,
         clauses=_clauses(config, checked),
+        asked=bool(config.getoption("--clause")),
         profile=config.getoption("--profile"),
         seed=config.getoption("--seed"),
         matching=config.getoption("--error-match"),
         known=tuple(k for k in known if k.covers(implementation.version, device.type)),
-        failures=config.getoption("--failures"),
+        failures=_writable(config.getoption("--failures")),
     )
 
 
@@ -171,11 +177,20 @@ def find_device(spec: str) -> torch.device:
     """
     try:
         device = torch.device(spec)
-        torch.zeros(1, device=device)
+        torch.zeros(1, device=device).cpu()
     except Exception as error:  # each backend has its own class for a device that is not there
         reason = str(error).strip().splitlines()[0]
         raise pytest.UsageError(f"device {spec!r} is not there: {reason}") from None
     return device
+
+
+def _writable(folder: str) -> str:
+    nearest = Path(folder).absolute()
+    while not nearest.exists():
+        nearest = nearest.parent
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise pytest.UsageError(f"failures cannot be saved in {folder}: {nearest} is not writable")
+    return folder
 
 
 def _known(config: pytest.Config, implementation: Implementation) -> tuple[Known, ...]:
@@ -198,7 +213,7 @@ def _families(config: pytest.Config, implementation: Implementation) -> tuple[st
 
 def _clauses(config: pytest.Config, checked: tuple[Level, ...]) -> tuple[str, ...]:
     within = tuple(clause.id for clause in contract().clauses if clause.level in checked)
-    asked = tuple(config.getoption("--clause") or within)
+    asked = tuple(clause.upper() for clause in config.getoption("--clause") or within)
     for clause in asked:
         if clause not in contract():
             raise pytest.UsageError(

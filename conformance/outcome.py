@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import traceback
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import torch
@@ -38,12 +40,14 @@ class Raised:
         kind: the nearest built-in class, such as `ValueError`.
         type: its own class, such as `reference.errors.MissingCountsError`.
         message: as text.
+        at: the file and line that raised it, such as `model.py:57`.
     """
 
     stage: Stage
     kind: str
     type: str
     message: str
+    at: str = ""
 
     @classmethod
     def of(cls, error: BaseException, stage: Stage = "call") -> Raised:
@@ -53,7 +57,9 @@ class Raised:
             base for base in own.__mro__ if getattr(builtins, base.__name__, None) is base
         )
         module = "" if own.__module__ == "builtins" else f"{own.__module__}."
-        return cls(stage, nearest.__name__, f"{module}{own.__qualname__}", str(error))
+        frames = traceback.extract_tb(error.__traceback__)
+        at = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+        return cls(stage, nearest.__name__, f"{module}{own.__qualname__}", str(error), at)
 
     def is_a(self, kind: builtins.type[BaseException]) -> bool:
         """Whether the exception is of a built-in class or one derived from it."""
@@ -63,7 +69,8 @@ class Raised:
     def __str__(self) -> str:
         first, *_ = self.message.strip().splitlines() or ["(no message)"]
         where = "" if self.stage == "call" else f" while it was {_DOING[self.stage]}"
-        return f"{self.type}: {first[:200]}{where}"
+        at = f" [{self.at}]" if self.at else ""
+        return f"{self.type}: {first[:200]}{where}{at}"
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,8 @@ def pytest_runtest_makereport(
         options, record = item.config.stash[OPTIONS], item.record
         if record.status == "known":
             report.outcome, report.wasxfail = "skipped", f"known: {record.known}"
+        elif record.status == "unbuildable":
+            report.outcome, report.wasxfail = "skipped", "cannot be built"
         elif record.status == "failed" and not any(map(options.requires, record.clauses)):
             report.outcome, report.wasxfail = "skipped", "above the required level"
     return report
@@ -119,6 +121,8 @@ class Reporter:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Let the exit status follow the required level."""
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            session.exitstatus = _REFUSED_OPTIONS
         if session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
             return
         if self.unbuildable():
@@ -133,7 +137,7 @@ class Reporter:
         writer = terminalreporter._tw
         console = Console(
             file=writer._file,
-            width=max(writer.fullwidth, _LEAST_WIDTH),
+            width=max(writer.fullwidth, self.width),
             force_terminal=writer.hasmarkup,
         )
         terminalreporter.write_sep("=", "conformance")
@@ -141,9 +145,17 @@ class Reporter:
             console.print(f"a fault of the suite itself:\n{fault}", highlight=False, markup=False)
         for line in self.unbuildable():
             console.print(line, style="bold red", highlight=False, markup=False, soft_wrap=True)
+        if not self.records and not self.faults:
+            console.print("nothing to check: the options leave no check that applies")
         judged = [record for record in self.records if record.status != "unbuildable"]
         if judged:
             print_results(console, Results(self.options, judged))
+
+    @property
+    def width(self) -> int:
+        """Enough for the table to be read, on a narrow terminal or none."""
+        columns = len(self.options.families) * len(self.options.dtypes)
+        return max(_LEAST_WIDTH, 42 + 20 * columns)
 
     def unbuildable(self) -> list[str]:
         """One line for each family and dtype of which no encoder can be built."""

@@ -190,7 +190,8 @@ def examine(subject: Subject) -> Detection:
         cases += found.cases
         if found.case is not None:
             first = first or (cases, time.perf_counter() - start)
-            failures.append(Failure(check.clauses, found.verdict.excess > 0, check.after))
+            after = (*check.after, *(["SE-08"] if found.stateful else []))
+            failures.append(Failure(check.clauses, found.verdict.excess > 0, after))
             for covered in check.clauses:
                 broken.setdefault(covered, found)
     blocked = {clause for clause, causes in explained(failures).items() if causes}

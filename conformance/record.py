@@ -25,6 +25,7 @@ class Record:
         cases: judged.
         left_out: drawn, but saying nothing because the reference overflows in the dtype.
         units: the largest error of those that passed, in units of noise.
+        error: of the failing case, in units of noise; 0 where that is not the question.
         expected: in the failing case.
         came: in the failing case.
         where: the failing case differs.
@@ -47,6 +48,7 @@ class Record:
     cases: int = 0
     left_out: int = 0
     units: float = 0.0
+    error: float = 0.0
     expected: str = ""
     came: str = ""
     where: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable, Collection
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def find_implementation(spec: str) -> Implementation:
     if isinstance(found, type) or not hasattr(found, "build"):
         if not callable(found):
             raise Unavailable(f"{spec} is a {type(found).__name__}, not an implementation")
-        found = found()
+        found = _called(spec, found)
     _require_protocol(spec, found)
     implementation: Implementation = found
     return implementation
@@ -50,7 +51,7 @@ def _found(spec: str) -> Any:
     if spec in BUILT_IN:
         return _attribute(*BUILT_IN[spec].split(":"))
     if spec in (entries := published()):
-        return entries[spec].load()
+        return _imported(spec, entries[spec].load)
     module, colon, attribute = spec.rpartition(":")
     if not colon:
         names = ", ".join(sorted({*BUILT_IN, *entries}))
@@ -64,11 +65,32 @@ def _found(spec: str) -> Any:
 
 
 def _attribute(module: str, attribute: str) -> Any:
+    if not module:
+        raise Unavailable(f"there is no module before the colon of :{attribute}")
+    return _get(_imported(module, lambda: importlib.import_module(module)), module, attribute)
+
+
+def _imported(where: str, act: Callable[[], Any]) -> Any:
+    """Whatever importing gives; whatever it raises becomes one line."""
     try:
-        found = importlib.import_module(module)
-    except ImportError as error:
-        raise Unavailable(f"cannot import {module}: {error}") from error
-    return _get(found, module, attribute)
+        return act()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too, and what test frameworks skip by
+        raise Unavailable(f"cannot import {where}: {_line(error)}") from error
+
+
+def _called(spec: str, factory: Callable[[], Any]) -> Any:
+    try:
+        return factory()
+    except (KeyboardInterrupt, Unavailable):
+        raise
+    except BaseException as error:
+        raise Unavailable(f"{spec}() gives no implementation: {_line(error)}") from error
+
+
+def _line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def _from_file(file: str, attribute: str) -> Any:
@@ -81,10 +103,8 @@ def _from_file(file: str, attribute: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(path.stem, module)
     sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise Unavailable(f"cannot import {file}: {type(error).__name__}: {error}") from error
+    loader = spec.loader
+    _imported(file, lambda: loader.exec_module(module))
     return _get(module, file, attribute)
 
 
@@ -98,6 +118,11 @@ def _require_protocol(spec: str, found: Any) -> None:
     missing = [name for name in _ATTRIBUTES if not hasattr(found, name)]
     if missing:
         raise Unavailable(f"{spec} is not an implementation: it has no {', '.join(missing)}")
+    if not isinstance(found.name, str) or not found.name.isprintable():
+        raise Unavailable(f"{spec} has the name {found.name!r}; it is one line of text")
+    if not isinstance(found.families, Collection) or isinstance(found.families, str):
+        kind = type(found.families).__name__
+        raise Unavailable(f"{spec} has families that are a {kind}; it is a tuple of names")
     unknown = [family for family in found.families if family not in FAMILIES]
     if unknown:
         raise Unavailable(

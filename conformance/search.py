@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import math
 import zlib
 from dataclasses import dataclass, field
 
@@ -57,6 +59,7 @@ class Search:
         case: the smallest that failed, None if none did.
         verdict: on that case, or a pass.
         notes: of the cases that passed, without repetition.
+        stateful: whether the failure shows only after earlier calls on the same encoder.
         refused: how the implementation refuses the configuration; empty if it does not.
     """
 
@@ -66,6 +69,7 @@ class Search:
     case: Case | None = None
     verdict: Verdict = PASSED
     notes: dict[str, None] = field(default_factory=dict)
+    stateful: bool = False
     refused: str = ""
 
 
@@ -85,7 +89,7 @@ def search(check: Check, trial: Trial, effort: Effort) -> Search:
         if attempts > SHRINK_ATTEMPTS or found.refused:
             return
         try:
-            verdict = confirmed(check, trial, case)
+            verdict, stateful = judged(check, trial, case)
         except LeftOut:
             found.left_out += not shrinking
             hypothesis.reject()
@@ -98,7 +102,7 @@ def search(check: Check, trial: Trial, effort: Effort) -> Search:
             hypothesis.target(verdict.units, label="noise units")
         if not verdict.passed:
             if found.case is None or size(case) <= size(found.case):
-                found.case, found.verdict = case, verdict
+                found.case, found.verdict, found.stateful = case, verdict, stateful
             raise _Found
 
     _forget_local_constants()
@@ -117,6 +121,22 @@ def search(check: Check, trial: Trial, effort: Effort) -> Search:
     with contextlib.suppress(_Found, Flaky, Unsatisfiable):
         hypothesis.seed(zlib.crc32(label.encode()))(settings(drawn))()
     return found
+
+
+def judged(check: Check, trial: Trial, case: Case) -> tuple[Verdict, bool]:
+    """The verdict on a case, and whether a failure depends on earlier calls.
+
+    A failure is judged again on a new encoder. One that is gone then is still a failure, of the
+    state that an encoder keeps (SE-08), which a replay of the case alone cannot show.
+    """
+    verdict = confirmed(check, trial, case)
+    if verdict.passed:
+        return verdict, False
+    trial.driver.forget()
+    again = confirmed(check, trial, case)
+    if not again.passed:
+        return again, False
+    return dataclasses.replace(verdict, excess=math.inf), True
 
 
 def confirmed(check: Check, trial: Trial, case: Case) -> Verdict:

@@ -214,6 +214,9 @@ class Trial:
 def _difference(found: Distance) -> str:
     wrong = int((found.excess > 1).sum())
     total = len(found.excess)
+    strange = int((~found.row_units.isfinite()).sum())
+    if strange:
+        return f"{wrong} of {total} rows differ, {strange} of them are not finite"
     return f"{wrong} of {total} rows differ, by up to {found.units:.3g} noise units"
 
 

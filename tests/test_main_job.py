@@ -65,7 +65,7 @@ def test_zeros_of_the_right_shape_fail(check: Check) -> None:
 
 def test_strict_failures_count_only_at_the_strict_level(check: Check) -> None:
     """By default strict clauses are checked and shown, and the exit status follows core."""
-    options = (*SMOKE, "--clause=MA-09", "--clause=LA-01")
+    options = (*SMOKE, "-k", "MA-09 or LA-01")
     lenient, strict = (
         check("integer_pixels", *options),
         check("integer_pixels", *options, "--level=strict"),
@@ -92,7 +92,7 @@ def test_two_workers_give_the_same_table(check: Check) -> None:
 
 def test_the_same_seed_gives_the_same_table(check: Check) -> None:
     """Cases and largest errors repeat, and another seed draws others."""
-    options = (*SMOKE, "--clause=EN-01", "--clause=EN-05")
+    options = (*SMOKE, *(f"--clause=EN-0{clause}" for clause in (1, 3, 7, 8, 9)))
     one, again, other = (
         check("right", *options, f"--seed={seed}", "--profile=standard") for seed in (3, 3, 4)
     )

@@ -12,6 +12,7 @@ from torch import Tensor
 from conformance.check import check
 from conformance.checks.counts import as_the_list
 from conformance.checks.patches import OTHER_FLOATS
+from conformance.driver import Observation
 from conformance.judge import PASSED, Verdict, failed, worst
 from conformance.outcome import Returned
 from conformance.trial import Trial
@@ -34,31 +35,41 @@ def on_pixels(case: Case, change: Callable[[Tensor], Tensor]) -> Case:
 
 def leaves_the_items(trial: Trial, case: Case) -> Verdict:
     """Neither tensors nor dicts of the caller differ after a call."""
-    mutated = trial.observe(case).mutated
-    return (
-        failed("the caller's items as they were", f"changed: {', '.join(mutated)}")
-        if mutated
-        else PASSED
-    )
+    return items_left(trial.observe(case))
+
+
+def items_left(seen: Observation) -> Verdict:
+    """Pass if a call left the caller's items as they were, whatever came of it."""
+    if seen.mutated:
+        return failed("the caller's items as they were", f"changed: {', '.join(seen.mutated)}")
+    return PASSED
+
+
+def answers_and_leaves_the_items(trial: Trial, case: Case) -> Verdict:
+    """A call that must succeed does, and leaves the caller's items as they were."""
+    seen = trial.observe(case)
+    if not isinstance(seen.outcome, Returned):
+        return failed("a result", seen.outcome)
+    return items_left(seen)
 
 
 @check("SE-01", given=cases, total=1, unknown_keys=True)
 def se_01_items_are_not_modified(trial: Trial, case: Case) -> Verdict:
     """A call leaves the caller's items as they were."""
-    return leaves_the_items(trial, case)
+    return answers_and_leaves_the_items(trial, case)
 
 
 @check("SE-01", given=cases, patches=(0, 0))
 def se_01_thumbnails_are_not_modified(trial: Trial, case: Case) -> Verdict:
     """A call without patches leaves the caller's items as they were."""
-    return leaves_the_items(trial, case)
+    return answers_and_leaves_the_items(trial, case)
 
 
 @check("SE-01", given=cases, total=1)
 def se_01_items_of_another_dtype_are_not_modified(trial: Trial, case: Case) -> Verdict:
     """A call that has to cast the pixels leaves the caller's items as they were."""
     dtype = OTHER_FLOATS[case.dtype][0]
-    return leaves_the_items(trial, on_pixels(case, lambda pixels: pixels.to(dtype)))
+    return answers_and_leaves_the_items(trial, on_pixels(case, lambda pixels: pixels.to(dtype)))
 
 
 @check(
@@ -131,6 +142,9 @@ def failing(case: Case) -> list[Case]:
 @check("SE-05", given=cases, patches=(0, 0))
 def se_05_global_state(trial: Trial, case: Case) -> Verdict:
     """A call leaves grad mode, defaults, RNG state and precision flags as it found them."""
+    outcome = trial.run(case)
+    if not isinstance(outcome, Returned):
+        return failed("a result", outcome)
     return leaves_the_state(trial, case)
 
 

@@ -71,7 +71,7 @@ FAULTS = (
     # Rounding is on every path: the clause is the first in which it can be seen.
     _fault(NarrowProducts, "precision: products in bfloat16", clause="EN-10"),
     _fault(TensorFloat, "precision: products in TF32", clause="EN-10"),
-    _fault(NarrowStream, "precision: stream in bfloat16", clause="EN-10", families=PERCEPTION),
+    _fault(NarrowStream, "precision: stream in bfloat16", clause="EN-05", families=PERCEPTION),
     _fault(NarrowStream, "precision: sums in bfloat16", clause="EN-05", families=STEP3),
     _overflow(PlainSoftmax, "range: softmax without its maximum", families=STEP3),
     _overflow(PlainSigmoid, "range: sigmoid that overflows", families=STEP3, dtypes=HALF),

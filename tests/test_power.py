@@ -1,0 +1,44 @@
+"""Every planted fault is named by its clause; see `python -m conformance power`."""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+
+from conformance.contract import contract
+from conformance.power import Subject, examine
+from tests.faults import FAULTS
+
+CATALOGUE = "tests.faults:FAULTS"
+
+# A fault is tried in one of its families here, a different one for each; the command tries all.
+SUBJECTS = [
+    Subject(
+        CATALOGUE,
+        fault.name,
+        fault.families[zlib.crc32(fault.name.encode()) % len(fault.families)],
+        str(fault.dtypes[0]).removeprefix("torch."),
+        "smoke",
+        quick=True,
+    )
+    for fault in FAULTS
+]
+
+
+@pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
+def test_a_fault_is_named_by_its_clause(subject: Subject) -> None:
+    """Two cases a check are enough."""
+    found = examine(subject)
+    assert found.named, found
+
+
+def test_every_clause_that_a_cpu_can_check_has_a_fault() -> None:
+    """Only clauses that need an accelerator have none."""
+    named = {fault.clause for fault in FAULTS}
+    assert {c.id for c in contract().clauses if c.id not in named} == {"NP-07", "PP-04", "PP-05"}
+
+
+def test_names_are_unique() -> None:
+    """A fault is found by its name."""
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS) >= 80
