@@ -52,7 +52,7 @@ def _files(directory: Path) -> dict[Path, list[str] | None]:
         if not isinstance(index.get("weight_map"), dict):
             raise CheckpointError(f"{directory / _INDEX} has no weight_map")
         for stored, shard in index["weight_map"].items():
-            if Path(shard).name != shard:
+            if not isinstance(shard, str) or Path(shard).name != shard or shard in ("", ".", ".."):
                 raise CheckpointError(f"{directory / _INDEX} names {shard!r}, not a file beside it")
             if _published(stored):
                 names = files[directory / shard]
@@ -71,7 +71,7 @@ def _published(stored: str) -> str | None:
 
 
 def _read_tensors(file: Path, stored_names: list[str] | None) -> dict[str, Tensor]:
-    if not file.exists():
+    if not file.is_file():
         raise CheckpointError(f"{file} is missing; the index names it")
     try:
         with safe_open(file, framework="pt") as tensors:
@@ -80,8 +80,9 @@ def _read_tensors(file: Path, stored_names: list[str] | None) -> dict[str, Tenso
             if absent := sorted(set(wanted) - present):
                 raise CheckpointError(f"{file} lacks {absent[0]!r}; the index says it is there")
             named = {name: stored for stored in wanted if (name := _published(stored))}
-            return {name: tensors.get_tensor(stored) for name, stored in named.items()}
-    except SafetensorError as error:
+            # Copies: kernels may round otherwise on tensors of a mapped file, which lie unaligned.
+            return {name: tensors.get_tensor(stored).clone() for name, stored in named.items()}
+    except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{file} is not a readable safetensors file: {error}") from None
 
 
@@ -90,6 +91,8 @@ def _read_json(file: Path) -> dict[str, Any]:
         parsed = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CheckpointError(f"{file} is missing") from None
+    except OSError as error:
+        raise CheckpointError(f"{file} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise CheckpointError(f"{file} is not valid JSON: {error}") from None
     if not isinstance(parsed, dict):

@@ -206,8 +206,11 @@ class EncoderConfig:
         model_type = hf.get("model_type")
         if model_type not in families:
             raise ValueError(f"model_type {model_type!r} is none of {tuple(families)}")
+        for section in ("vision_config", "text_config"):
+            if not isinstance(hf.get(section), Mapping):
+                raise ValueError(f"config.json of {model_type!r} has no {section}")
+        read = _read_step3 if model_type == "step3_vl" else _read_perception
         try:
-            read = _read_step3 if model_type == "step3_vl" else _read_perception
             return cls(
                 family=families[model_type],
                 text_width=hf["text_config"]["hidden_size"],

@@ -142,12 +142,10 @@ class Instrument:
             fused[width : 2 * width] = fused[2 * width :]
             self.weights[name] = fused
 
-    def keep_query_channels(self, channels: list[int], factor: float) -> None:
-        """In every head of the first block, zero all but some channels of queries and keys."""
-        config = self.config
-        keep = torch.zeros(config.head_dim)
-        keep[channels] = factor
-        gate = torch.cat([keep.repeat(2 * config.heads), torch.ones(config.width)])
+    def scale_queries(self, factor: float) -> None:
+        """In the first block, multiply queries, and so the scores, by a power of two."""
+        width = self.config.width
         for name in self.part(0, "qkv"):
-            fused = self.weights[name]
-            self.weights[name] = fused * gate.reshape(-1, *[1] * (fused.dim() - 1))
+            fused = self.weights[name].clone()
+            fused[:width] *= factor
+            self.weights[name] = fused

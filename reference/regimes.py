@@ -248,7 +248,7 @@ def _attention(instrument: Instrument) -> None:
     instrument.unit_norm(0, "norm1")
     instrument.scale(32.0, instrument.part(0, "out")[0])
     instrument.fill(0.0, f"{instrument.tokens}.bias", instrument.part(0, "qkv")[1])
-    instrument.keep_query_channels(list(range(instrument.config.head_dim)), 1.5)
+    instrument.scale_queries(2.0)
 
 
 def _rotary(instrument: Instrument) -> None:
@@ -257,7 +257,7 @@ def _rotary(instrument: Instrument) -> None:
     instrument.wake(before, "out")
     instrument.unit_norm(0, "norm1")
     instrument.scale(32.0, instrument.part(0, "out")[0])
-    instrument.keep_query_channels(list(range(instrument.config.head_dim)), 1.5)
+    instrument.scale_queries(2.0)
 
 
 def _rotary_values(instrument: Instrument) -> None:

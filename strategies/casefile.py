@@ -55,8 +55,8 @@ def load_case(file: str | Path) -> tuple[Case, dict[str, Any]]:
     if metadata.get("format") != FORMAT:
         raise ValueError(f"{file} is not a case of format {FORMAT}")
     try:
-        return _read(metadata, tensors), json.loads(metadata["notes"])
-    except (KeyError, TypeError, AttributeError) as error:
+        return _read(metadata, tensors), dict(json.loads(metadata["notes"]))
+    except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{file} is a damaged case: {error!r}") from None
 
 
@@ -66,9 +66,16 @@ def _read(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> Case:
         config=EncoderConfig(**value["config"]),
         weights=Weights(_under(_WEIGHTS, tensors), metadata["weights"]),
         items=tuple(ImageItem(**item) for item in value["items"]),
-        dtype=getattr(torch, value["dtype"]),
+        dtype=_dtype(value["dtype"]),
         placement=Placement(**value["placement"]),
     )
+
+
+def _dtype(name: str) -> torch.dtype:
+    found = getattr(torch, name)
+    if not isinstance(found, torch.dtype):
+        raise TypeError(f"torch.{name} is no dtype")
+    return found
 
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

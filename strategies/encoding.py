@@ -77,6 +77,7 @@ def _tensor_to_json(value: Tensor, tensors: dict[str, Tensor]) -> dict[str, Any]
     tensors[key] = _storage(value)
     return {
         "tensor": key,
+        "dtype": str(value.dtype).removeprefix("torch."),
         "size": list(value.shape),
         "stride": list(value.stride()),
         "offset": value.storage_offset(),

@@ -25,7 +25,7 @@ class Miniature:
         self.encoder = encoder
         self.families = families
 
-    def build(self, config, weights, *, device, dtype):  # noqa: ANN001, ANN201
+    def build(self, config, weights, *, device, dtype):
         """Build an encoder; names may carry a prefix."""
         named = {name.removeprefix("model."): tensor for name, tensor in weights.items()}
         return self.encoder(config, named, device=device, dtype=dtype)
@@ -34,7 +34,7 @@ class Miniature:
 class ThumbnailFirst(ReferenceEncoder):
     """Each image's thumbnail stands before its patches."""
 
-    def merge(self, counts, patches, thumbnails):  # noqa: ANN001, ANN201, D102
+    def merge(self, counts, patches, thumbnails):  # noqa: D102
         rows, start = [], 0
         for count, thumbnail in zip(counts, thumbnails, strict=True):
             rows += [thumbnail, *patches[start : start + count]]
@@ -57,7 +57,7 @@ class HeightFirst(ReferenceEncoder):
 class OneItem(ReferenceEncoder):
     """A call takes exactly one item."""
 
-    def get_image_feature(self, items):  # noqa: ANN001, ANN201, D102
+    def get_image_feature(self, items):  # noqa: D102
         assert len(items) == 1
         return super().get_image_feature(items)
 
@@ -65,21 +65,21 @@ class OneItem(ReferenceEncoder):
 class Zeros(ReferenceEncoder):
     """The result has the right shape and is zero."""
 
-    def get_image_feature(self, items):  # noqa: ANN001, ANN201, D102
+    def get_image_feature(self, items):  # noqa: D102
         return torch.zeros_like(super().get_image_feature(items))
 
 
 class IntegerPixels(ReferenceEncoder):
     """Integer pixels are cast without a word, which the strict level forbids."""
 
-    def require_pixels(self, name, pixels):  # noqa: ANN001, ANN201, D102
+    def require_pixels(self, name, pixels):  # noqa: D102
         super().require_pixels(name, pixels.float() if isinstance(pixels, Tensor) else pixels)
 
 
 class Messages(ReferenceEncoder):
     """The documented errors have other messages."""
 
-    def get_image_feature(self, items):  # noqa: ANN001, ANN201, D102
+    def get_image_feature(self, items):  # noqa: D102
         try:
             return super().get_image_feature(items)
         except ValueError as error:
@@ -100,7 +100,7 @@ class Batched(ReferenceEncoder):
         "step3p7": type("FusedPerception", (_Fused, PerceptionTower), {}),
     }
 
-    def pictures(self, name, pixels):  # noqa: ANN001, ANN201, D102
+    def pictures(self, name, pixels):  # noqa: D102
         self.require_pixels(name, pixels)
         return list(self.encode(pixels)) if len(pixels) else []
 

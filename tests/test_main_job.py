@@ -82,7 +82,7 @@ def test_messages_count_only_when_asked_for(check: Check) -> None:
 
 
 def test_two_workers_give_the_same_table(check: Check) -> None:
-    """xdist changes neither verdicts nor numbers."""
+    """Xdist changes neither verdicts nor numbers."""
     options = (*SMOKE, "--clause=LA-02", "--clause=EN-01", "--clause=NP-05", "--clause=MA-03")
     alone, shared = check("thumbnail_first", *options), check("thumbnail_first", *options, "-n2")
     assert alone.table == shared.table

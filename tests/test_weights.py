@@ -136,17 +136,7 @@ def test_draws_are_spread_as_they_say() -> None:
 
 @pytest.mark.parametrize(
     ("regime", "dtype"),
-    [
-        pytest.param(
-            regime,
-            dtype,
-            marks=pytest.mark.xfail(strict=True, reason="1.5 times seven bits needs nine")
-            if regime in ("attention", "rotary", "class-rotary") and dtype == torch.bfloat16
-            else (),
-        )
-        for regime in REGIMES
-        for dtype in (torch.bfloat16, torch.float16)
-    ],
+    [(regime, dtype) for regime in REGIMES for dtype in (torch.bfloat16, torch.float16)],
 )
 def test_weights_are_exact_in_low_precision(regime: str, dtype: torch.dtype) -> None:
     """The tensors of every regime, subnormals of float16 included, survive a cast and back."""
