@@ -39,7 +39,10 @@ def load_checkpoint(directory: str | Path) -> tuple[EncoderConfig, dict[str, Ten
     config = EncoderConfig.from_hf(_read_json(directory / "config.json"))
     weights: dict[str, Tensor] = {}
     for file, stored_names in _files(directory).items():
-        weights |= _read_tensors(file, stored_names)
+        found = _read_tensors(file, stored_names)
+        if twice := sorted(found.keys() & weights.keys()):
+            raise CheckpointError(f"{file} holds {twice[0]!r}, which another file holds too")
+        weights |= found
     require_weights(config, weights)
     return config, weights
 
@@ -80,6 +83,10 @@ def _read_tensors(file: Path, stored_names: list[str] | None) -> dict[str, Tenso
             if absent := sorted(set(wanted) - present):
                 raise CheckpointError(f"{file} lacks {absent[0]!r}; the index says it is there")
             named = {name: stored for stored in wanted if (name := _published(stored))}
+            if len(named) < sum(_published(stored) is not None for stored in wanted):
+                raise CheckpointError(
+                    f"{file} holds a vision tensor with and without {_OUTER_PREFIX!r}"
+                )
             # Copies: kernels may round otherwise on tensors of a mapped file, which lie unaligned.
             return {name: tensors.get_tensor(stored).clone() for name, stored in named.items()}
     except (SafetensorError, OSError) as error:

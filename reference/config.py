@@ -270,7 +270,7 @@ def _read_perception(hf: Mapping[str, Any], vision: Mapping[str, Any]) -> dict[s
         "hidden_act": vision.get("hidden_act", "quick_gelu"),
         "projector_bias": hf.get("projector_bias", False),
         "norm_eps": PERCEPTION_NORM_EPS,
-        "class_token": vision.get("use_cls_token", False),
+        "class_token": vision.get("use_cls_token", vision.get("ues_cls_token", False)),
         "ln_pre": vision.get("use_ln_pre", True),
         "ln_post": vision.get("use_ln_post", False),
         "layer_scale": vision.get("ls_init_value", 0.1),

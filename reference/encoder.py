@@ -60,7 +60,8 @@ class ReferenceEncoder:
         self.device = torch.device(device)
         self.dtype = dtype
         self.weights = {
-            name: tensor.detach().to(self.device, dtype) for name, tensor in weights.items()
+            name: tensor.detach().to(self.device, dtype, copy=True)
+            for name, tensor in weights.items()
         }
 
     @torch.no_grad()

@@ -30,7 +30,7 @@ PARTS = (
     "en_05_epsilon",
     "en_07_rotary",
     "en_08_attention",
-    "en_10_downsamplers",
+    "en_10_downsamplers_of_large_grids",
     "en_12_large_activations",
     "la_01_shape_with_patches",
     "la_02_patches_before_the_thumbnail",

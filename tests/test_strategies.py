@@ -87,7 +87,7 @@ def test_pixels_have_shape_and_dtype(data: st.DataObject, profile: str, dtype: t
     drawn = data.draw(pixels(shape=(2, 3, 6, 10), dtype=dtype, profiles=[profile]))
     assert (tuple(drawn.shape), drawn.dtype) == ((2, 3, 6, 10), dtype)
     same = torch.equal(drawn[0].nan_to_num(0.5), drawn[1].nan_to_num(0.5))
-    assert same == (profile in ("constant", "black"))
+    assert same == (profile in ("constant", "black", "first-pixel"))
 
 
 @few
@@ -148,7 +148,7 @@ def test_variants_reach_every_head_dim_and_both_strides() -> None:
         patches=(1, 2),
         grids=[(2, 3), (4, 4)],
         grouping=["split", "mixed"],
-        count_forms=tensor_forms(ranks=[1], dtypes=[torch.int16]),
+        count_forms=tensor_forms(dtypes=[torch.int16]),
         unknown_keys=True,
     )
 )
@@ -202,9 +202,11 @@ def test_items_have_the_layout_asked_for(drawn: tuple[Any, ...]) -> None:
     [
         list_forms(),
         numpy_forms(),
-        tensor_forms(ranks=[1, 2], dtypes=INTEGER_DTYPES),
+        tensor_forms(dtypes=INTEGER_DTYPES),
+        tensor_forms(shape="row"),
+        tensor_forms(shape="column"),
     ],
-    ids=["lists", "numpy", "tensors"],
+    ids=["lists", "numpy", "flat", "row", "column"],
 )
 def test_forms_mean_their_values(forms: st.SearchStrategy[Callable[[Sequence[int]], Any]]) -> None:
     """Each form of the counts reads as the counts that it was made of."""
@@ -217,7 +219,19 @@ def test_forms_mean_their_values(forms: st.SearchStrategy[Callable[[Sequence[int
     reads()
 
 
-@pytest.mark.parametrize("forms", [scalar_forms(), tensor_forms(ranks=[0])], ids=["int", "0-d"])
+@few
+@given(counts(images=(4, 4), patches=(0, 5)), tensor_forms(shape="square"))
+def test_a_square_form_is_read_row_by_row(
+    values: tuple[int, ...], form: Callable[[Sequence[int]], Any]
+) -> None:
+    """Four counts in a square of two by two read in their order."""
+    assert form(list(values)).shape == (2, 2)
+    assert read_counts(form(list(values))) == values
+
+
+@pytest.mark.parametrize(
+    "forms", [scalar_forms(), tensor_forms(shape="scalar")], ids=["int", "0-d"]
+)
 def test_scalar_forms_mean_one_value(forms: st.SearchStrategy[Any]) -> None:
     """A bare int and a 0-d tensor read as one count."""
     form = find(forms, lambda _: True)
