@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -78,22 +79,34 @@ class Results:
 
     def cell(self, clause: str, family: str, dtype: str) -> Cell:
         """What became of a clause for a family and dtype."""
-        records = tuple(self._records[clause, family, dtype])
-        judged = [r for r in records if r.status in ("passed", "failed", "known")]
-        if not judged:
-            return Cell("not checked", records, reason=self._reason(clause, family, records))
-        broken = [r for r in judged if r.status == "failed"]
-        if not broken:
-            known = any(r.status == "known" for r in judged)
-            return Cell("known" if known else "passed", records)
-        causes = self._explained(family, dtype)[clause]
-        return Cell("blocked" if causes else "failed", records, causes)
+        return self._cells[clause, family, dtype]
 
     def cells(self) -> Iterable[tuple[Clause, str, str, Cell]]:
         """Every cell, with its clause, family and dtype."""
         for clause in self.clauses:
             for family, dtype in self.columns:
                 yield clause, family, dtype, self.cell(clause.id, family, dtype)
+
+    @functools.cached_property
+    def _cells(self) -> dict[tuple[str, str, str], Cell]:
+        found = {}
+        for family, dtype in self.columns:
+            causes = self._explained(family, dtype)
+            for clause in self.clauses:
+                found[clause.id, family, dtype] = self._cell(clause.id, family, dtype, causes)
+        return found
+
+    def _cell(
+        self, clause: str, family: str, dtype: str, causes: Mapping[str, tuple[str, ...]]
+    ) -> Cell:
+        records = tuple(self._records[clause, family, dtype])
+        judged = [r for r in records if r.status in ("passed", "failed", "known")]
+        if not judged:
+            return Cell("not checked", records, reason=self._reason(clause, family, records))
+        if not any(r.status == "failed" for r in judged):
+            known = any(r.status == "known" for r in judged)
+            return Cell("known" if known else "passed", records)
+        return Cell("blocked" if causes[clause] else "failed", records, causes[clause])
 
     def failures(self) -> list[tuple[Clause, Cell, Record]]:
         """Every check that failed and is not known to."""
