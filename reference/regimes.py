@@ -42,7 +42,7 @@ _NEAR_PERCEPTION_EPS = 2.0**-8
 _LN_PRE = ("vision_model.ln_pre.weight", "vision_model.ln_pre.bias")
 
 _THOUSAND = 2.0**10
-_SQRT_THOUSAND = 2.0**5
+_EIGHT = 2.0**3
 
 # quick_gelu and gelu are the identity, to float64's last bit, well above this input.
 _LINEAR_BIAS = 32.0
@@ -93,7 +93,7 @@ def _large_branches(instrument: Instrument) -> None:
     for layer in range(instrument.config.layers):
         for name in instrument.part(layer, "qkv"):
             fused = instrument.weights[name].clone()
-            fused[: 2 * width] *= _SQRT_THOUSAND
+            fused[: 2 * width] *= _EIGHT
             instrument.weights[name] = fused
         instrument.scale(_THOUSAND, *instrument.part(layer, "fc1"))
         instrument.scale(1 / _THOUSAND, instrument.part(layer, "fc2")[0])

@@ -164,18 +164,29 @@ def en_11_projector_without_bias(trial: Trial, case: Case) -> Verdict:
     return isolated(trial, case)
 
 
-@check("EN-12", given=thumbnails, regimes=["large", "large-branches"])
+@check("EN-12", given=thumbnails, regimes=["large"])
 def en_12_large_activations(trial: Trial, case: Case) -> Verdict:
-    """Activations within a quarter of the dtype's maximum give a finite result."""
+    """A large residual stream, within a quarter of the dtype's maximum, gives a finite result."""
+    return finite(trial, case)
+
+
+@check("EN-12", given=thumbnails, regimes=["large-branches"])
+def en_12_large_branches(trial: Trial, case: Case) -> Verdict:
+    """Large scores and hidden values, within a quarter of the maximum, give a finite result."""
+    return finite(trial, case)
+
+
+def finite(trial: Trial, case: Case) -> Verdict:
+    """Judge whether a result is finite; only cases that stay within the range say anything."""
     if largest_stage(case) > torch.finfo(case.dtype).max / 4:
         raise LeftOut
     outcome = trial.run(case)
     if not isinstance(outcome, Returned):
         return failed("a result", outcome)
-    finite = outcome.tensor.isfinite()
-    if bool(finite.all()):
+    numbers = outcome.tensor.isfinite()
+    if bool(numbers.all()):
         return PASSED
-    return wrong("a finite result", f"{int((~finite).sum())} values that are not finite")
+    return wrong("a finite result", f"{int((~numbers).sum())} values that are not finite")
 
 
 def largest_stage(case: Case) -> float:
