@@ -14,6 +14,7 @@ from conformance.calibration import comfortable, compared, read_all
 from conformance.check import Check, all_checks
 from conformance.collect import prepare_device
 from conformance.contract import contract
+from conformance.corpus import write_corpus
 from conformance.driver import Driver
 from conformance.options import DTYPES, find_device
 from conformance.oracle import Oracle
@@ -22,6 +23,7 @@ from conformance.power_report import markdown, summary, write_json
 from conformance.protocol import Unavailable
 from conformance.registry import BUILT_IN, find_implementation, published
 from conformance.search import PROFILES, confirmed
+from conformance.sharpening import sharpest
 from conformance.trial import LeftOut, NotOffered, Trial
 from reference import FAMILIES
 from strategies import load_case
@@ -144,6 +146,21 @@ def power(
     if markdown_file:
         markdown_file.write_text(markdown(results, detections), encoding="utf-8")
     sys.exit(1 if any(score.missed or score.false_alarms for score in results) else 0)
+
+
+@main.command()
+@click.argument("family", type=click.Choice(FAMILIES))
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--faults", default="tests.faults:FAULTS", show_default=True, help="a catalogue")
+def corpus(family: str, folder: Path, faults: str) -> None:
+    """Choose the frozen sharp cases of a FAMILY anew, and write them to FOLDER."""
+    try:
+        found = sharpest(faults, family)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    file = folder / f"{family}.safetensors"
+    write_corpus(found, file)
+    click.echo(f"{file}: {len(found)} cases, {file.stat().st_size / 1e6:.1f} MB")
 
 
 @main.command()
