@@ -219,19 +219,17 @@ def _class_drop(instrument: Instrument) -> None:
 def _class_copies(instrument: Instrument) -> None:
     """EN-04: an average over all tokens, of which only class tokens have a value.
 
-    On a black picture every other token is zero, so it does not matter how they turn.
+    On a black picture every other token is zero: its query is zero, however it turns, and so are
+    its scores, whatever their scale. Queries, keys and values have one weight, and all heads.
     """
     before = instrument.glass()
     vector = instrument.equal_tokens()
     instrument.class_tokens(bell(instrument.seed, "class token", vector.shape, 2.0))
     instrument.wake(before, "out")
     instrument.unit_norm(0, "norm1")
-    instrument.uniform_attention()
     weight, bias = instrument.part(0, "qkv")
     rows = instrument.weights[weight]
-    instrument.weights[weight] = rows[-1:].expand_as(rows).clone()  # all heads alike
-    width = instrument.config.width
-    instrument.weights[weight][:width] = 0.0
+    instrument.weights[weight] = rows[-1:].expand_as(rows).clone()
     instrument.fill(0.0, bias)
 
 
