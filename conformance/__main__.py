@@ -111,6 +111,7 @@ def replay(file: str, impl: str, device: str, check_name: str | None) -> None:
 @click.option("--seeds", default=1, show_default=True, help="seeds for each harmless difference")
 @click.option("--only", help="names that contain this text")
 @click.option("--quick", is_flag=True, help="make only the checks of each fault's own clause")
+@click.option("--drawn", is_flag=True, help="leave the frozen sharp cases out")
 @click.option("--jobs", default=2, show_default=True, help="processes")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="write everything")
 @click.option("--markdown", "markdown_file", type=click.Path(path_type=Path), help="write a table")
@@ -123,6 +124,7 @@ def power(
     seeds: int,
     only: str | None,
     quick: bool,
+    drawn: bool,
     jobs: int,
     json_file: Path | None,
     markdown_file: Path | None,
@@ -130,8 +132,10 @@ def power(
     """Run planted faults and harmless differences; the exit status is 1 if one is misjudged."""
     families = impl_family or FAMILIES
     try:
-        found = subjects(faults, families, dtype, profile, quick=quick)
-        found += [] if quick else subjects(harmless, families, dtype, profile, range(seeds))
+        found = subjects(faults, families, dtype, profile, quick=quick, sharp=not drawn)
+        if not quick:
+            seen = range(seeds)
+            found += subjects(harmless, families, dtype, profile, seen, sharp=not drawn)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     found = [subject for subject in found if only is None or only in subject.name]

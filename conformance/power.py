@@ -17,9 +17,11 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
+import hypothesis
 import torch
+from hypothesis import HealthCheck
 
-from conformance.check import all_checks
+from conformance.check import Check, all_checks
 from conformance.collect import prepare_device
 from conformance.contract import contract
 from conformance.diagnosis import Failure, explained
@@ -30,6 +32,7 @@ from conformance.protocol import Interface
 from conformance.search import PROFILES, Effort, Search, search, size
 from conformance.trial import Trial
 from reference import FAMILIES
+from strategies import Case
 
 # A fault is well diagnosed if its own clause fails and at most so many others do.
 OTHERS_ALLOWED = 2
@@ -47,6 +50,7 @@ class Subject:
         profile: how many cases a check.
         seed: which ones.
         quick: make only the checks of the clause that must name it.
+        sharp: whether the frozen sharp cases are judged first.
     """
 
     catalogue: str
@@ -56,6 +60,7 @@ class Subject:
     profile: str
     seed: int = 0
     quick: bool = False
+    sharp: bool = True
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ class Detection:
         seconds: of processor time until the first failure.
         images: of the smallest case of the named clause, or of the first that failed.
         patches: of that case.
+        least: how many images the smallest case has that its check can draw.
     """
 
     name: str
@@ -86,6 +92,12 @@ class Detection:
     seconds: float
     images: int = 0
     patches: int = 0
+    least: int = 1
+
+    @property
+    def small(self) -> bool:
+        """Whether its case has as few images as its check can draw, and at most two patches."""
+        return self.images <= self.least and self.patches <= 2
 
     @property
     def caught(self) -> bool:
@@ -156,6 +168,7 @@ def subjects(
     seeds: Sequence[int] = (0,),
     *,
     quick: bool = False,
+    sharp: bool = True,
 ) -> list[Subject]:
     """Every entry of a catalogue in each family and dtype that it has."""
     found = []
@@ -165,7 +178,7 @@ def subjects(
             for dtype in dtypes:
                 if family in families and DTYPES[dtype] in own:
                     found += [
-                        Subject(spec, entry.name, family, dtype, profile, seed, quick)
+                        Subject(spec, entry.name, family, dtype, profile, seed, quick, sharp)
                         for seed in seeds
                     ]
     return found
@@ -179,14 +192,14 @@ def examine(subject: Subject) -> Detection:
     trial = Trial(Driver(Planted(entry), device), _oracle(dtype), subject.family, dtype)
     clause = getattr(entry, "clause", "")
     start, cases, first = time.process_time(), 0, None
-    broken: dict[str, Search] = {}
+    broken: dict[str, tuple[Check, Search]] = {}
     failures: list[Failure] = []
     for check in all_checks():
         left_out = subject.quick and clause not in check.clauses
         if left_out or not check.applies(subject.family, "items", "cpu"):
             continue
         shrink = clause in check.clauses and clause not in broken
-        effort = Effort(PROFILES[subject.profile], subject.seed, shrink=shrink)
+        effort = Effort(PROFILES[subject.profile], subject.seed, shrink, subject.sharp)
         found = search(check, trial, effort)
         cases += found.cases
         if found.case is not None:
@@ -194,7 +207,7 @@ def examine(subject: Subject) -> Detection:
             after = (*check.after, *(["SE-08"] if found.stateful else []))
             failures.append(Failure(check.clauses, found.verdict.excess > 0, after))
             for covered in check.clauses:
-                broken.setdefault(covered, found)
+                broken.setdefault(covered, (check, found))
     blocked = {clause for clause, causes in explained(failures).items() if causes}
     smallest = broken.get(clause) or next(iter(broken.values()), None)
     return Detection(
@@ -209,7 +222,7 @@ def examine(subject: Subject) -> Detection:
         blocked=tuple(sorted(blocked)),
         cases=first[0] if first else cases,
         seconds=first[1] if first else time.process_time() - start,
-        **_smallest(smallest),
+        **(_size(*smallest, trial) if smallest else {}),
     )
 
 
@@ -219,11 +232,22 @@ def _oracle(dtype: torch.dtype) -> Oracle:
     return Oracle(dtype, torch.device("cpu"))
 
 
-def _smallest(found: Search | None) -> dict[str, int]:
-    if found is None or found.case is None:
-        return {}
-    images = sum(len(item.feature) for item in found.case.items)
-    return {"images": images, "patches": size(found.case)[1] - images}
+def _size(check: Check, found: Search, trial: Trial) -> dict[str, int]:
+    assert found.case is not None
+    images = _images(found.case)
+    patches = size(found.case)[1] - images
+    return {"images": images, "patches": patches, "least": _least(check, trial.family, trial.dtype)}
+
+
+@functools.cache
+def _least(check: Check, family: str, dtype: torch.dtype) -> int:
+    """The images of the smallest case that a check can draw."""
+    settings = hypothesis.settings(database=None, suppress_health_check=list(HealthCheck))
+    return _images(hypothesis.find(check.cases(family, dtype), lambda _: True, settings=settings))
+
+
+def _images(case: Case) -> int:
+    return sum(len(item.feature) if item.feature.dim() else 1 for item in case.items)
 
 
 def examine_all(found: Sequence[Subject], jobs: int) -> Iterable[Detection]:
@@ -272,7 +296,12 @@ class Score:
 
     @property
     def small(self) -> float:
-        """The share of caught faults whose case shrank to one image and at most two patches."""
+        """The share of caught faults whose case is as small as its check allows."""
+        return _share(found.small for found in self.faults if found.caught)
+
+    @property
+    def single(self) -> float:
+        """The share of caught faults whose case has one image and at most two patches."""
         return _share(f.images <= 1 and f.patches <= 2 for f in self.faults if f.caught)
 
     @property
@@ -296,6 +325,7 @@ class Score:
             "named": self.named,
             "well_diagnosed": self.well_diagnosed,
             "small": self.small,
+            "single": self.single,
             "median_seconds": round(self.median_seconds, 2),
             "harmless_runs": self.harmless,
             "false_alarms": [found.to_json() for found in self.false_alarms],

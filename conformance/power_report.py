@@ -44,12 +44,14 @@ def markdown(found: Sequence[Score], detections: Sequence[Detection]) -> str:
 def summary(found: Sequence[Score]) -> list[str]:
     """The scores as a Markdown table, a row for each dtype, then what was missed."""
     lines = [
-        "| dtype | faults | caught | named | well diagnosed | small case | false alarms |",
-        "|---|---|---|---|---|---|---|",
+        "| dtype | faults | caught | named | well diagnosed | smallest case | one image | "
+        "median s | false alarms |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [
         f"| {score.dtype} | {len(score.faults)} | {score.caught:.1%} | {score.named:.1%} | "
-        f"{score.well_diagnosed:.1%} | {score.small:.1%} | "
+        f"{score.well_diagnosed:.1%} | {score.small:.1%} | {score.single:.1%} | "
+        f"{score.median_seconds:.1f} | "
         f"{len(score.false_alarms)} of {score.harmless} |"
         for score in found
     ]
