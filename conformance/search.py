@@ -40,7 +40,7 @@ class Effort:
     """How hard to search.
 
     Attributes:
-        examples: how many cases to draw.
+        examples: how many cases to draw; 0 leaves it at the sharp ones.
         seed: which ones.
         shrink: whether to look for a smaller failure.
         sharp: whether to begin with the frozen sharp cases.
@@ -91,7 +91,7 @@ def search(check: Check, trial: Trial, effort: Effort) -> Search:
         for case in sharp_cases(check.name, trial.family, trial.dtype):
             if not found.refused and _attempt(found, check, trial, case) == "failed":
                 return found
-    if not found.refused:
+    if effort.examples and not found.refused:
         _draw(found, check, trial, effort)
     return found
 
