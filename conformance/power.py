@@ -77,6 +77,7 @@ class Detection:
         images: of the smallest case of the named clause, or of the first that failed.
         patches: of that case.
         least: how many images the smallest case has that its check can draw.
+        units: the largest error that the named clause let pass, in units of noise.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Detection:
     images: int = 0
     patches: int = 0
     least: int = 1
+    units: float = 0.0
 
     @property
     def small(self) -> bool:
@@ -194,6 +196,7 @@ def examine(subject: Subject) -> Detection:
     start, cases, first = time.process_time(), 0, None
     broken: dict[str, tuple[Check, Search]] = {}
     failures: list[Failure] = []
+    units = 0.0
     for check in all_checks():
         left_out = subject.quick and clause not in check.clauses
         if left_out or not check.applies(subject.family, "items", "cpu"):
@@ -202,6 +205,8 @@ def examine(subject: Subject) -> Detection:
         effort = Effort(PROFILES[subject.profile], subject.seed, shrink, subject.sharp)
         found = search(check, trial, effort)
         cases += found.cases
+        if clause in check.clauses:
+            units = max(units, found.units)
         if found.case is not None:
             first = first or (cases, time.process_time() - start)
             after = (*check.after, *(["SE-08"] if found.stateful else []))
@@ -222,6 +227,7 @@ def examine(subject: Subject) -> Detection:
         blocked=tuple(sorted(blocked)),
         cases=first[0] if first else cases,
         seconds=first[1] if first else time.process_time() - start,
+        units=units,
         **(_size(*smallest, trial) if smallest else {}),
     )
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import torch
 
 from conformance.contract import contract
+from conformance.judge import limits
+from conformance.options import DTYPES
 from conformance.power import Detection, Score
 
 
@@ -57,7 +59,9 @@ def summary(found: Sequence[Score]) -> list[str]:
     ]
     for score in found:
         for one in score.missed:
-            lines += ["", f"missed in {score.dtype}: {one.name} ({one.family})"]
+            limit = limits(DTYPES[score.dtype]).row
+            size = f"{one.units:.2g} noise units of {limit:g}" if one.units else "nothing to see"
+            lines += ["", f"missed in {score.dtype}: {one.name} ({one.family}): {size}"]
         for one in score.false_alarms:
             where = f"{one.name} ({one.family}, seed {one.seed})"
             lines += ["", f"FALSE ALARM in {score.dtype}: {where}: {', '.join(one.failed)}"]
