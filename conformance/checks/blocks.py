@@ -47,7 +47,7 @@ def en_04_class_tokens_are_dropped(trial: Trial, case: Case) -> Verdict:
 @check(
     "EN-04",
     given=thumbnails,
-    after=["EN-02"],
+    after=["EN-02", "EN-08"],
     regimes=["class-copies"],
     variants=[_CLASS_TOKEN, _CLASS_TOKEN_OFF_GRID],
     profiles=["black"],
@@ -74,7 +74,7 @@ def en_04_class_tokens_do_not_turn(trial: Trial, case: Case) -> Verdict:
 @check(
     "EN-04",
     given=thumbnails,
-    after=["EN-02", "EN-03"],
+    after=["EN-02", "EN-03", "EN-08"],
     regimes=["class-position"],
     variants=[_CLASS_TOKEN, _CLASS_TOKEN_OFF_GRID],
     profiles=["black"],
