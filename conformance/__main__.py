@@ -112,6 +112,8 @@ def replay(file: str, impl: str, device: str, check_name: str | None) -> None:
 @click.option("--only", help="names that contain this text")
 @click.option("--quick", is_flag=True, help="make only the checks of each fault's own clause")
 @click.option("--drawn", is_flag=True, help="leave the frozen sharp cases out")
+@click.option("--alarms", is_flag=True, help="run harmless differences only")
+@click.option("--turns", default=1, show_default=True, help="a seed makes each N-th check only")
 @click.option("--jobs", default=2, show_default=True, help="processes")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="write everything")
 @click.option("--markdown", "markdown_file", type=click.Path(path_type=Path), help="write a table")
@@ -125,6 +127,8 @@ def power(
     only: str | None,
     quick: bool,
     drawn: bool,
+    alarms: bool,
+    turns: int,
     jobs: int,
     json_file: Path | None,
     markdown_file: Path | None,
@@ -132,10 +136,14 @@ def power(
     """Run planted faults and harmless differences; the exit status is 1 if one is misjudged."""
     families = impl_family or FAMILIES
     try:
-        found = subjects(faults, families, dtype, profile, quick=quick, sharp=not drawn)
+        found = []
+        if not alarms:
+            found += subjects(faults, families, dtype, profile, quick=quick, sharp=not drawn)
         if not quick:
-            seen = range(seeds)
-            found += subjects(harmless, families, dtype, profile, seen, sharp=not drawn)
+            every = range(seeds)
+            found += subjects(
+                harmless, families, dtype, profile, every, sharp=not drawn, turns=turns
+            )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     found = [subject for subject in found if only is None or only in subject.name]

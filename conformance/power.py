@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
+import itertools
 import multiprocessing
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -51,6 +52,7 @@ class Subject:
         seed: which ones.
         quick: make only the checks of the clause that must name it.
         sharp: whether the frozen sharp cases are judged first.
+        turns: make only n-th check, beginning with another one for each seed.
     """
 
     catalogue: str
@@ -61,6 +63,7 @@ class Subject:
     seed: int = 0
     quick: bool = False
     sharp: bool = True
+    turns: int = 1
 
 
 @dataclass(frozen=True)
@@ -168,22 +171,27 @@ def subjects(
     dtypes: Sequence[str],
     profile: str,
     seeds: Sequence[int] = (0,),
-    *,
-    quick: bool = False,
-    sharp: bool = True,
+    **options: Any,
 ) -> list[Subject]:
-    """Every entry of a catalogue in each family and dtype that it has."""
-    found = []
-    for entry in read_catalogue(spec):
-        own = getattr(entry, "dtypes", tuple(DTYPES.values()))
-        for family in entry.families:
-            for dtype in dtypes:
-                if family in families and DTYPES[dtype] in own:
-                    found += [
-                        Subject(spec, entry.name, family, dtype, profile, seed, quick, sharp)
-                        for seed in seeds
-                    ]
-    return found
+    """Every entry of a catalogue in each family and dtype that it has.
+
+    Those that are given the same cases stand together, so that the oracle is asked once.
+
+    Args:
+        spec: `module:attribute` of the catalogue.
+        families: to run them in.
+        dtypes: to run them in.
+        profile: how many cases a check.
+        seeds: which ones.
+        **options: other attributes of `Subject`.
+    """
+    entries = read_catalogue(spec)
+    return [
+        Subject(spec, entry.name, family, dtype, profile, seed, **options)
+        for seed, dtype, family in itertools.product(seeds, dtypes, families)
+        for entry in entries
+        if family in entry.families and DTYPES[dtype] in getattr(entry, "dtypes", DTYPES.values())
+    ]
 
 
 def examine(subject: Subject) -> Detection:
@@ -197,7 +205,7 @@ def examine(subject: Subject) -> Detection:
     broken: dict[str, tuple[Check, Search]] = {}
     failures: list[Failure] = []
     units = 0.0
-    for check in all_checks():
+    for check in all_checks()[subject.seed % subject.turns :: subject.turns]:
         left_out = subject.quick and clause not in check.clauses
         if left_out or not check.applies(subject.family, "items", "cpu"):
             continue
@@ -273,12 +281,14 @@ class Score:
         faults: detections of faults, one for each family.
         false_alarms: detections of harmless differences of which some clause failed.
         harmless: how many runs of harmless differences there were.
+        harmless_cases: how many cases were judged in them.
     """
 
     dtype: str
     faults: tuple[Detection, ...]
     false_alarms: tuple[Detection, ...]
     harmless: int
+    harmless_cases: int
 
     @property
     def missed(self) -> tuple[Detection, ...]:
@@ -334,6 +344,7 @@ class Score:
             "single": self.single,
             "median_seconds": round(self.median_seconds, 2),
             "harmless_runs": self.harmless,
+            "harmless_cases": self.harmless_cases,
             "false_alarms": [found.to_json() for found in self.false_alarms],
             "missed": [f"{found.name} ({found.family})" for found in self.missed],
             "unexercised": list(self.unexercised),
@@ -353,6 +364,7 @@ def scores(detections: Iterable[Detection], families: Sequence[str] = FAMILIES) 
                 tuple(one for one in own if one.clause),
                 tuple(one for one in harmless if one.caught),
                 len(harmless),
+                sum(one.cases for one in harmless),
             )
         )
     return result

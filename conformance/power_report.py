@@ -54,7 +54,7 @@ def summary(found: Sequence[Score]) -> list[str]:
         f"| {score.dtype} | {len(score.faults)} | {score.caught:.1%} | {score.named:.1%} | "
         f"{score.well_diagnosed:.1%} | {score.small:.1%} | {score.single:.1%} | "
         f"{score.median_seconds:.1f} | "
-        f"{len(score.false_alarms)} of {score.harmless} |"
+        f"{len(score.false_alarms)} of {score.harmless} ({score.harmless_cases} cases) |"
         for score in found
     ]
     for score in found:
