@@ -43,7 +43,7 @@ def test_every_family_has_sharp_cases_for_most_checks(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_reference_passes_them(family: str, dtype: torch.dtype) -> None:
     """They show faults, and nothing but faults."""
-    trial = Trial(Driver(implementation, CPU), Oracle(dtype, CPU), family, dtype)
+    trial = Trial(Driver(implementation(), CPU), Oracle(dtype, CPU), family, dtype)
     for check in all_checks():
         if check.applies(family, "items", "cpu") and sharp_cases(check.name, family, dtype):
             found = search(check, trial, Effort(0, shrink=False))
