@@ -112,6 +112,7 @@ def replay(file: str, impl: str, device: str, check_name: str | None) -> None:
 @click.option("--only", help="names that contain this text")
 @click.option("--quick", is_flag=True, help="make only the checks of each fault's own clause")
 @click.option("--drawn", is_flag=True, help="leave the frozen sharp cases out")
+@click.option("--once", is_flag=True, help="run each in one of its families")
 @click.option("--alarms", is_flag=True, help="run harmless differences only")
 @click.option("--turns", default=1, show_default=True, help="a seed makes each N-th check only")
 @click.option("--jobs", default=2, show_default=True, help="processes")
@@ -127,6 +128,7 @@ def power(
     only: str | None,
     quick: bool,
     drawn: bool,
+    once: bool,
     alarms: bool,
     turns: int,
     jobs: int,
@@ -147,6 +149,7 @@ def power(
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     found = [subject for subject in found if only is None or only in subject.name]
+    found = in_one_family(found) if once else found
     detections = []
     for done in examine_all(found, jobs):
         detections.append(done)

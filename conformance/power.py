@@ -13,6 +13,7 @@ import importlib
 import itertools
 import multiprocessing
 import time
+import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -192,6 +193,14 @@ def subjects(
         for entry in entries
         if family in entry.families and DTYPES[dtype] in getattr(entry, "dtypes", DTYPES.values())
     ]
+
+
+def in_one_family(found: Sequence[Subject]) -> list[Subject]:
+    """Of the subjects that differ in family alone, one: the families take turns by name."""
+    groups: dict[Subject, list[Subject]] = {}
+    for subject in found:
+        groups.setdefault(dataclasses.replace(subject, family=""), []).append(subject)
+    return [own[zlib.crc32(own[0].name.encode()) % len(own)] for own in groups.values()]
 
 
 def examine(subject: Subject) -> Detection:
