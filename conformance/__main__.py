@@ -18,7 +18,7 @@ from conformance.corpus import write_corpus
 from conformance.driver import Driver
 from conformance.options import DTYPES, find_device
 from conformance.oracle import Oracle
-from conformance.power import Detection, examine_all, scores, subjects
+from conformance.power import Detection, examine_all, in_one_family, scores, subjects
 from conformance.power_report import markdown, summary, write_json
 from conformance.protocol import Unavailable
 from conformance.registry import BUILT_IN, find_implementation, published
