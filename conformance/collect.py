@@ -159,7 +159,9 @@ class CheckItem(pytest.Item):
             where=found.verdict.where,
             after=(*self.check.after, *(["SE-08"] if found.stateful else [])),
             value=found.verdict.excess > 0,
+            kind=found.verdict.kind,
             case=repr(found.case),
+            digest=found.case.digest,
             file=self._save(options, found),
         )
 

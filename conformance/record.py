@@ -30,7 +30,9 @@ class Record:
         came: in the failing case.
         where: the failing case differs.
         value: whether wrong values, not an error or a shape, made it fail.
+        kind: of the failure: the type of an exception, `values` or `behaviour`.
         case: the failing one on one line.
+        digest: of the failing case.
         file: where the failing case is saved.
         known: what is wrong, if it is a known failure.
         notes: of the cases that passed.
@@ -53,12 +55,19 @@ class Record:
     came: str = ""
     where: str = ""
     value: bool = False
+    kind: str = ""
     case: str = ""
+    digest: str = ""
     file: str = ""
     known: str = ""
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     encoders: float = 0.0
+
+    @property
+    def stateful(self) -> bool:
+        """Whether the failure shows only after earlier calls on the same encoder."""
+        return "SE-08" in self.after
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
