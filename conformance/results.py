@@ -385,6 +385,8 @@ def _require_whole(results: Results, file: str | Path) -> None:
     for key, times in Counter(line.key for line in results.lines).items():
         if times > 1:
             raise ResultsError(f"{file} has {' '.join(key)} more than once")
+    if without := set(results.header.settings.dtypes) - set(results.header.limits):
+        raise ResultsError(f"{file} names no limits of {min(without)}")
     for line in results.lines:
         if line.verdict not in VERDICTS:
             raise ResultsError(f"{file} has the unknown verdict {line.verdict!r}")
