@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from conformance.contract import LEVELS, Level, contract
-from conformance.known import Known, KnownError, read_known
+from conformance.known import Known, KnownError, read_known, witness_folder
 from conformance.protocol import Implementation, Unavailable
 from conformance.registry import find_implementation
 from conformance.search import PROFILES, Effort
@@ -43,6 +43,8 @@ class Options:
         matching: of documented errors.
         known: failures that count as known.
         known_from: `own` for the suite's, `none`, or the name of another file.
+        witnesses: the folder of the witnesses of known failures.
+        save_witnesses: whether to make them.
         failures: the folder that failing cases are saved in.
         results: the file that the results are written to, None for none.
     """
@@ -61,6 +63,8 @@ class Options:
     matching: Matching
     known: tuple[Known, ...]
     known_from: str
+    witnesses: Path
+    save_witnesses: bool
     failures: str
     results: Path | None
 
@@ -127,6 +131,11 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--known", metavar="FILE", help="known failures, instead of the suite's own")
     group.addoption("--no-known", action="store_true", help="count no failure as known")
     group.addoption(
+        "--save-witnesses",
+        action="store_true",
+        help="save the smallest case of each known failure, to be replayed by later runs",
+    )
+    group.addoption(
         "--failures",
         metavar="DIR",
         help="where failing cases are saved; default: conformance-failures, "
@@ -176,6 +185,8 @@ def read_options(config: pytest.Config) -> Options:
         matching=config.getoption("--error-match"),
         known=tuple(k for k in known if k.covers(implementation.version, device.type)),
         known_from=_known_from(config),
+        witnesses=witness_folder(implementation.name, config.getoption("--known")),
+        save_witnesses=config.getoption("--save-witnesses"),
         failures=_failures(config, results),
         results=results,
     )

@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from conformance.contract import LEVELS, contract
+from conformance.known import KNOWN_FOLDER
 from conformance.matrix import Column, Failure, Matrix, standing
 from conformance.plot import HEIGHT, plot
 from conformance.results import Finding
@@ -148,13 +149,29 @@ def _spans(failure: Failure) -> str:
     return ", ".join(spans)
 
 
+def _saved(finding: Finding, column: Column) -> Path | None:
+    """The saved case: the suite's own witness, or the file beside the results; None for neither."""
+    witness, beside = KNOWN_FOLDER / finding.witness, column.file.parent / finding.file
+    if finding.witness and witness.resolve().is_relative_to(KNOWN_FOLDER) and witness.is_file():
+        return witness
+    return beside if finding.file and beside.is_file() else None
+
+
+def _relative(file: Path, folder: Path) -> str:
+    return PurePath(os.path.relpath(file, folder)).as_posix()
+
+
 def _href(finding: Finding, column: Column, folder: Path) -> str:
-    path = PurePath(os.path.relpath(column.file.parent / finding.file, folder))
-    return quote(path.as_posix())
+    """A link to the saved case; empty if there is none."""
+    file = _saved(finding, column)
+    return quote(_relative(file, folder)) if file else ""
 
 
 def _command(finding: Finding, column: Column) -> str:
-    """The line that replays a case, from the folder where the page was made."""
-    file = PurePath(os.path.relpath(column.file.parent / finding.file)).as_posix()
+    """The line that replays a case, from the folder where the page was made; empty without one."""
+    file = _saved(finding, column)
+    if file is None:
+        return ""
     spec = column.header.implementation.spec
-    return f"python -m conformance replay {shlex.quote(file)} --impl={shlex.quote(spec)}"
+    path = shlex.quote(_relative(file, Path()))
+    return f"python -m conformance replay {path} --impl={shlex.quote(spec)}"

@@ -193,6 +193,7 @@ class Finding(_Part):
         case: the failing one on one line.
         digest: of the failing case.
         file: the failing case, relative to the result file.
+        witness: the witness of a known failure that it is, in the suite's folder of known failures.
         notes: of the cases that passed.
     """
 
@@ -211,6 +212,7 @@ class Finding(_Part):
     case: str = ""
     digest: str = ""
     file: str = ""
+    witness: str = ""
     notes: tuple[str, ...] = ()
 
     @property

@@ -180,6 +180,8 @@ def test_whatever_results_say_is_text(tmp_path: Path, place: Place) -> None:
 
 def test_a_page_leads_to_the_saved_cases(tmp_path: Path) -> None:
     """Links are relative to the page, wherever it stands."""
+    (tmp_path / "r-cases").mkdir()
+    (tmp_path / "r-cases" / "case.safetensors").touch()
     matrix = of(tmp_path, results(lines=contracted(bad())))
     folder = tmp_path / "docs" / "deep"
     links = [unquote(href) for href in Elements(page(matrix, Place(folder, "today"))).all("href")]
