@@ -13,6 +13,9 @@ sometimes = true              # optional: may pass on some machines, and is then
 what = "one line of what is wrong"
 link = "unreported"           # or where it is reported
 ```
+
+The saved cases that show them lie in a folder beside the file, and named like it; see
+`conformance.witness`.
 """
 
 from __future__ import annotations

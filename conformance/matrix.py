@@ -219,7 +219,7 @@ class Matrix:
         for group in self.groups:
             for _, clauses in self.levels:
                 for clause in clauses:
-                    bad = tuple(c for c in group if clause.id in c.lines and c.lines[clause.id].bad)
+                    bad = tuple(column for column in group if column.lines[clause.id].bad)
                     if bad:
                         found.append(Failure(clause, tuple(group), bad))
         return found
@@ -253,6 +253,8 @@ def _require_comparable(columns: Iterable[Column]) -> None:
                 f"{column.file} is of contract {column.header.contract}, this suite has "
                 f"{contract().version}: run it again"
             )
+        if lacking := [clause.id for clause in contract().clauses if clause.id not in column.lines]:
+            raise ResultsError(f"{column.file} has no line for {lacking[0]} in {column.family}")
         other = seen.setdefault((*column.group, column.version), column.file)
         if other != column.file:
             what = f"{column.implementation} {column.version} ({column.family}, {column.dtype})"

@@ -185,7 +185,7 @@ def read_options(config: pytest.Config) -> Options:
         matching=config.getoption("--error-match"),
         known=tuple(k for k in known if k.covers(implementation.version, device.type)),
         known_from=_known_from(config),
-        witnesses=witness_folder(implementation.name, config.getoption("--known")),
+        witnesses=_witnesses(config, implementation),
         save_witnesses=config.getoption("--save-witnesses"),
         failures=_failures(config, results),
         results=results,
@@ -255,6 +255,17 @@ def _known_from(config: pytest.Config) -> str:
         return "none"
     file = config.getoption("--known")
     return Path(file).name if file else "own"
+
+
+def _witnesses(config: pytest.Config, implementation: Implementation) -> Path:
+    folder = witness_folder(implementation.name, config.getoption("--known"))
+    if config.getoption("--save-witnesses"):
+        if config.getoption("--no-known"):
+            raise pytest.UsageError(
+                "--save-witnesses is about known failures: leave --no-known out"
+            )
+        _require_writable(folder, f"witnesses cannot be saved in {folder}")
+    return folder
 
 
 def _families(config: pytest.Config, implementation: Implementation) -> tuple[str, ...]:

@@ -131,7 +131,7 @@ class Environment(_Part):
     Attributes:
         python: implementation and version.
         platform: system, release and machine.
-        processor: the accelerator's name, or the CPU's.
+        processor: the accelerator's name, or the CPU's architecture and vector extension.
         packages: versions of torch, NumPy, Hypothesis, safetensors, and of the implementation's
             distribution with what it requires, by name.
         numerics: threads and the flags that decide about rounding, by name.

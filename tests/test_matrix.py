@@ -57,9 +57,14 @@ def contracted(*lines: Line, family: str = "step3") -> list[Line]:
 
 
 def of(folder: Path, *found: Results) -> Matrix:
-    """The matrix of some results, written to files and read back."""
+    """The matrix of some results, filled up to the whole contract, written and read back."""
     for place, one in enumerate(found):
-        write_results(one, folder / f"{place}.jsonl")
+        lines = [
+            line
+            for family in one.header.settings.families
+            for line in contracted(*(o for o in one.lines if o.family == family), family=family)
+        ]
+        write_results(Results.of(one.header, lines, 0), folder / f"{place}.jsonl")
     return read_matrix(folder)
 
 
@@ -245,6 +250,13 @@ def test_a_badge_counts_several_releases(tmp_path: Path) -> None:
         results(version="2", lines=contracted(bad())),
     ]
     assert "1 of 2 pass core" in badge(of(tmp_path, *found))
+
+
+def test_a_file_without_a_clause_is_refused(tmp_path: Path) -> None:
+    """The clause is named."""
+    write_results(results(lines=contracted()[1:]), tmp_path / "r.jsonl")
+    with pytest.raises(ResultsError, match="NP-01"):
+        read_matrix(tmp_path)
 
 
 def test_two_files_of_one_release_are_refused(tmp_path: Path) -> None:
