@@ -201,7 +201,7 @@ class CheckItem(pytest.Item):
     def _replayed(
         self, options: Options, entry: Known, witness: Witness, verdict: Verdict
     ) -> Record:
-        same = verdict.kind in witness.kinds_in(options.implementation.version)
+        same = verdict.kind in witness.kinds_in(options.implementation.version, entry)
         return self._failed(
             options,
             witness.case,

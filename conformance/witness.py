@@ -48,9 +48,11 @@ class Witness:
         """Its file, seen from the folder of the known failures."""
         return f"{self.file.parent.name}/{self.file.name}"
 
-    def kinds_in(self, release: str) -> set[str]:
-        """How it may fail in a release: as it was seen to, there or else in any other."""
-        return {self.kinds[release]} if release in self.kinds else set(self.kinds.values())
+    def kinds_in(self, release: str, known: Known) -> set[str]:
+        """How it may fail in a release: as it was seen to, there or else in others of an entry."""
+        if release in self.kinds:
+            return {self.kinds[release]}
+        return {kind for seen, kind in self.kinds.items() if _within(seen, known)}
 
     def seen(self, release: str, kind: str) -> Witness:
         """The same witness, seen in one more release."""
@@ -112,10 +114,13 @@ def find_witness(
 ) -> Witness | None:
     """The witness of a known failure: one that was seen in a release, or else in another of it."""
     found = witnesses(folder, check, family, dtype)
-    releases = SpecifierSet(known.releases)
     seen = [w for w in found if release in w.kinds]
-    akin = [w for w in found if any(releases.contains(r, prereleases=True) for r in w.kinds)]
+    akin = [w for w in found if any(_within(release, known) for release in w.kinds)]
     return next(iter([*seen, *akin]), None)
+
+
+def _within(release: str, known: Known) -> bool:
+    return SpecifierSet(known.releases).contains(release, prereleases=True)
 
 
 def replayed(check: Check, trial: Trial, case: Case) -> Verdict | None:

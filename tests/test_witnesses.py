@@ -11,12 +11,19 @@ import torch
 
 from conformance.check import Check, all_checks
 from conformance.driver import Driver
-from conformance.known import Known
+from conformance.known import KNOWN_FOLDER, Known, match, read_known
 from conformance.oracle import Oracle
 from conformance.results import Finding, read_results
 from conformance.search import Effort, search
 from conformance.trial import Trial
-from conformance.witness import Witness, find_witness, replayed, witness_file, witnesses
+from conformance.witness import (
+    Witness,
+    find_witness,
+    read_witness,
+    replayed,
+    witness_file,
+    witnesses,
+)
 from strategies import Case, load_case
 from tests import miniatures
 from tests.conftest import Run
@@ -223,3 +230,21 @@ def test_a_replay_judges_a_new_encoder(case: Case) -> None:
     assert wrong is not None
     assert right is not None
     assert (wrong.kind, right.kind) == ("AssertionError", "")
+
+
+def test_every_witness_of_the_suite_belongs_to_a_known_failure() -> None:
+    """In each release that it was seen in, all clauses of its check are known to fail."""
+    for file in sorted(KNOWN_FOLDER.glob("*/*-*.safetensors")):
+        saved = read_witness(file)
+        family, dtype = saved.case.config.family, str(saved.case.dtype).removeprefix("torch.")
+        assert file == witness_file(file.parent, saved.check, saved.case)
+        for release in saved.kinds:
+            entries = [e for e in read_known(file.parent.name) if e.covers(release, "cpu")]
+            for clause in named(saved.check).clauses:
+                assert match(entries, clause, family, dtype), f"{file.name}, {release}: {clause}"
+
+
+def test_every_file_of_weights_serves_a_witness() -> None:
+    """None is left of witnesses that are gone."""
+    used = {read_witness(f).case.weights.digest for f in KNOWN_FOLDER.glob("*/*-*.safetensors")}
+    assert {file.stem for file in (KNOWN_FOLDER / "weights").glob("*")} == used
