@@ -14,6 +14,9 @@ from packaging.version import InvalidVersion, Version
 from conformance.contract import LEVELS, Clause, contract
 from conformance.results import Finding, Header, Line, Results, ResultsError, read_results
 
+# Implementation, family, dtype and device: what the releases in a row have in common.
+Group = tuple[str, str, str, str]
+
 
 @dataclass(frozen=True, eq=False)
 class Column:
@@ -46,7 +49,7 @@ class Column:
         return self.header.implementation.version
 
     @property
-    def group(self) -> tuple[str, str, str, str]:
+    def group(self) -> Group:
         """What its releases have in common: implementation, family, dtype and device."""
         return self.implementation, self.family, self.dtype, self.header.settings.device
 
@@ -142,7 +145,7 @@ class Failure:
     bad: tuple[Column, ...]
 
     @property
-    def group(self) -> tuple[str, str, str, str]:
+    def group(self) -> Group:
         """Implementation, family, dtype and device."""
         return self.columns[0].group
 

@@ -15,9 +15,9 @@ from markupsafe import Markup, escape
 
 from conformance.contract import LEVELS, contract
 from conformance.known import KNOWN_FOLDER
-from conformance.matrix import Column, Failure, Matrix, standing
+from conformance.matrix import Column, Failure, Group, Matrix, standing
 from conformance.plot import HEIGHT, plot
-from conformance.results import Finding
+from conformance.results import Finding, Line
 
 MARKS = {"passed": "✓", "failed": "✗", "known": "◆", "blocked": "⊘", "not checked": "·"}
 
@@ -80,6 +80,7 @@ def _render(template: str, matrix: Matrix, place: Place) -> str:
             marks=MARKS,
             unchecked=_unchecked(matrix),
             anchors=_anchors(matrix),
+            summary=_summary(matrix),
             height=HEIGHT,
         )
     )
@@ -112,6 +113,22 @@ def _anchors(matrix: Matrix) -> dict[tuple[Column, str], str]:
         for number, failure in enumerate(matrix.failures)
         for column in failure.bad
     }
+
+
+def _summary(matrix: Matrix) -> list[tuple[tuple[Group, str, str], list[str]]]:
+    """The clauses that fail in the same releases of a group for the same reason."""
+    found: dict[tuple[Group, str, str], list[str]] = defaultdict(list)
+    for failure in matrix.failures:
+        newest = failure.newest
+        what = newest.known[0].what if newest.known else _in_words(newest)
+        found[failure.group, _spans(failure), what].append(failure.clause.id)
+    return list(found.items())
+
+
+def _in_words(line: Line) -> str:
+    """What came of a failure that is not known."""
+    came = line.failures[0].came if line.failures else "no case"
+    return f"{MARKS[line.verdict]} {came}"
 
 
 def _unchecked(matrix: Matrix) -> list[tuple[str, list[tuple[str, list[str]]]]]:

@@ -183,6 +183,20 @@ def test_whatever_results_say_is_text(tmp_path: Path, place: Place) -> None:
     ElementTree.fromstring(badge(matrix))
 
 
+def test_clauses_that_fail_alike_share_a_row(tmp_path: Path, place: Place) -> None:
+    """Of one entry and in the same releases; another release or entry has a row of its own."""
+    other = KnownFailure("another", "unreported", ">=1")
+    known = {"verdict": "known", "known": (KNOWN,)}
+    matrix = of(
+        tmp_path,
+        results(version="1", lines=[bad(**known), bad("LA-03", **known), bad("BA-02", **known)]),
+        results(version="2", lines=[bad(**known), bad("LA-03", **known)]),
+        results(version="3", lines=[bad("EN-07", verdict="known", known=(other,))]),
+    )
+    rows = [row.split(" | ") for row in markdown(matrix, place).splitlines() if KNOWN.what in row]
+    assert [(row[2], row[3]) for row in rows] == [("1 to 2", "LA-02, LA-03"), ("1", "BA-02")]
+
+
 def test_a_page_leads_to_the_saved_cases(tmp_path: Path) -> None:
     """Links are relative to the page, wherever it stands."""
     (tmp_path / "r-cases").mkdir()
