@@ -220,7 +220,6 @@ class CheckItem(pytest.Item):
             verdict = replayed(self.check, trial, old.case)
             if verdict is not None and not verdict.passed:
                 witness = old.seen(release, verdict.kind)
-                witness.save()
                 return self._replayed(options, entry, witness, verdict)
             old.unseen(release)
         found = search(self.check, trial, options.effort)

@@ -55,8 +55,12 @@ class Witness:
         return {kind for seen, kind in self.kinds.items() if _within(seen, known)}
 
     def seen(self, release: str, kind: str) -> Witness:
-        """The same witness, seen in one more release."""
-        return dataclasses.replace(self, kinds={**self.kinds, release: kind})
+        """Note how it fails in a release; a file that says so already is not touched."""
+        if self.kinds.get(release) == kind:
+            return self
+        noted = dataclasses.replace(self, kinds={**self.kinds, release: kind})
+        noted.save()
+        return noted
 
     def unseen(self, release: str) -> None:
         """Note that it passes in a release; one that fails in none is removed."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from reference import EncoderConfig, ImageItem
@@ -67,8 +67,18 @@ def _write(tensors: Mapping[str, Tensor], file: Path, metadata: Mapping[str, str
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
         whole = Path(folder) / file.name
         own = {name: tensor.contiguous().clone() for name, tensor in tensors.items()}
-        save_file(own, whole, metadata=dict(metadata))
+        whole.write_bytes(_ordered(save(own, dict(metadata))))
         whole.replace(file)
+
+
+def _ordered(content: bytes) -> bytes:
+    """The same file with a sorted header: safetensors writes metadata in a random order."""
+    size = int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True, ensure_ascii=False)
+    # Padded as safetensors pads it, so that the tensors stay aligned.
+    text = header.encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + content[8 + size :]
 
 
 def load_case(file: str | Path) -> tuple[Case, dict[str, Any]]:

@@ -98,6 +98,9 @@ def test_a_run_saves_witnesses_and_the_next_replays_them(check: Runs, tmp_path: 
     assert "without a witness" in plain.output
     assert check("one_item", *SMOKE, "--save-witnesses", "-n2").status == 0
     (saved,) = (tmp_path / "known").iterdir()
+    content = saved.read_bytes()
+    assert check("one_item", *SMOKE, "--save-witnesses").status == 0
+    assert saved.read_bytes() == content
     run = check("one_item", *SMOKE, "--results=r.jsonl")
     assert run.status == 0, run.output
     assert run.marked("known") == {"BA-02"}
