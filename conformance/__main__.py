@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import sys
 from pathlib import Path
 
@@ -15,13 +16,18 @@ from conformance.check import Check, all_checks
 from conformance.collect import prepare_device
 from conformance.contract import contract
 from conformance.corpus import write_corpus
+from conformance.diff import changes, warnings
 from conformance.driver import Driver
+from conformance.matrix import read_matrix
 from conformance.options import DTYPES, find_device
 from conformance.oracle import Oracle
+from conformance.page import Place, badge, markdown, page
 from conformance.power import Detection, examine_all, in_one_family, scores, subjects
-from conformance.power_report import markdown, summary, write_json
+from conformance.power_report import markdown as power_markdown
+from conformance.power_report import summary, write_json
 from conformance.protocol import Unavailable
 from conformance.registry import BUILT_IN, find_implementation, published
+from conformance.results import ResultsError, read_results
 from conformance.search import PROFILES, confirmed
 from conformance.sharpening import sharpest
 from conformance.trial import LeftOut, NotOffered, Trial
@@ -159,7 +165,7 @@ def power(
     if json_file:
         write_json(json_file, results, detections)
     if markdown_file:
-        markdown_file.write_text(markdown(results, detections), encoding="utf-8")
+        markdown_file.write_text(power_markdown(results, detections), encoding="utf-8")
     sys.exit(1 if any(score.missed or score.false_alarms for score in results) else 0)
 
 
@@ -195,6 +201,62 @@ def calibrate(harmless: str, dtype: tuple[str, ...], profile: str, seeds: int, j
     readings = list(read_all(found, jobs))
     click.echo("\n".join(compared(readings)))
     sys.exit(0 if all(comfortable(reading) for reading in readings) else 1)
+
+
+@main.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="the page; default: matrix.html in the folder"
+)
+@click.option("--markdown", "markdown_file", type=click.Path(path_type=Path), help="a short table")
+@click.option("--badge", "badge_file", type=click.Path(path_type=Path), help="an SVG")
+@click.option("--date", help="that the page bears; default: today")
+def matrix(
+    folder: Path,
+    out: Path | None,
+    markdown_file: Path | None,
+    badge_file: Path | None,
+    date: str | None,
+) -> None:
+    """Merge the result files (*.jsonl) of a folder into one static page."""
+    try:
+        found = read_matrix(folder)
+    except ResultsError as error:
+        raise click.UsageError(str(error)) from None
+    out = out or folder / "matrix.html"
+    date = date or datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    written = {out: page(found, Place(out.parent, date))}
+    if markdown_file:
+        written[markdown_file] = markdown(found, Place(markdown_file.parent, date))
+    if badge_file:
+        written[badge_file] = badge(found)
+    for file, text in written.items():
+        try:
+            file.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise click.UsageError(f"cannot write {file}: {error.strerror}") from None
+        click.echo(f"{file}: {len(text.encode()):,} bytes")
+
+
+@main.command()
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path))
+def diff(before: Path, after: Path) -> None:
+    """Say what changed between two result files.
+
+    Verdicts that differ, and errors that moved by more than a factor of two. The exit status is 0
+    if nothing changed, 1 if something did, and 2 if a file cannot be used.
+    """
+    try:
+        one, other = read_results(before), read_results(after)
+    except ResultsError as error:
+        raise click.UsageError(str(error)) from None
+    for warning in warnings(one, other):
+        click.echo(f"not made alike: {warning}", err=True)
+    found = changes(one, other)
+    for change in found:
+        click.echo(change)
+    sys.exit(1 if found else 0)
 
 
 def _line(found: Detection) -> str:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from conformance.oracle import Truth
+from conformance.outcome import Crashed, Raised, TimedOut
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ class Verdict:
         excess: how far beyond the limits a wrong result is; above 1 fails, infinite where it is not
             a matter of degree. 0 where an exception is the reason of a failure.
         note: something to report whether or not it passed.
+        raised: the type of the exception, or `Crashed` or `TimedOut`, that is the reason of a
+            failure; empty if there is none.
     """
 
     passed: bool
@@ -73,6 +76,12 @@ class Verdict:
     where: str = ""
     excess: float = 0.0
     note: str = ""
+    raised: str = ""
+
+    @property
+    def kind(self) -> str:
+        """What sort of failure it is: an exception's type, `values` or `behaviour`."""
+        return "" if self.passed else self.raised or ("values" if self.excess else "behaviour")
 
 
 PASSED = Verdict(True)
@@ -80,12 +89,18 @@ PASSED = Verdict(True)
 
 def failed(expected: str, came: object) -> Verdict:
     """A failure that is not about values."""
-    return Verdict(False, expected=expected, came=str(came))
+    return Verdict(False, expected=expected, came=str(came), raised=_raised(came))
 
 
 def wrong(expected: str, came: object) -> Verdict:
     """A failure of a result that came, but is not the right one."""
     return Verdict(False, expected=expected, came=str(came), excess=math.inf)
+
+
+def _raised(came: object) -> str:
+    if isinstance(came, Raised):
+        return came.type
+    return type(came).__name__ if isinstance(came, (Crashed, TimedOut)) else ""
 
 
 def worst(verdicts: list[Verdict]) -> Verdict:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from conformance.contract import LEVELS, Level, contract
-from conformance.known import Known, KnownError, read_known
+from conformance.known import Known, KnownError, read_known, witness_folder
 from conformance.protocol import Implementation, Unavailable
 from conformance.registry import find_implementation
 from conformance.search import PROFILES, Effort
@@ -42,7 +42,11 @@ class Options:
         seed: which ones.
         matching: of documented errors.
         known: failures that count as known.
+        known_from: `own` for the suite's, `none`, or the name of another file.
+        witnesses: the folder of the witnesses of known failures.
+        save_witnesses: whether to make them.
         failures: the folder that failing cases are saved in.
+        results: the file that the results are written to, None for none.
     """
 
     spec: str
@@ -58,7 +62,11 @@ class Options:
     seed: int
     matching: Matching
     known: tuple[Known, ...]
+    known_from: str
+    witnesses: Path
+    save_witnesses: bool
     failures: str
+    results: Path | None
 
     @property
     def effort(self) -> Effort:
@@ -123,10 +131,20 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--known", metavar="FILE", help="known failures, instead of the suite's own")
     group.addoption("--no-known", action="store_true", help="count no failure as known")
     group.addoption(
+        "--save-witnesses",
+        action="store_true",
+        help="save the smallest case of each known failure, to be replayed by later runs",
+    )
+    group.addoption(
         "--failures",
-        default="conformance-failures",
         metavar="DIR",
-        help="where failing cases are saved; default: conformance-failures",
+        help="where failing cases are saved; default: conformance-failures, "
+        "or FILE-cases with --results=FILE.jsonl",
+    )
+    group.addoption(
+        "--results",
+        metavar="FILE",
+        help="write everything that was found as JSON lines, with the failing cases beside it",
     )
 
 
@@ -151,6 +169,7 @@ def read_options(config: pytest.Config) -> Options:
     required: Level = level or "core"
     checked = LEVELS[: LEVELS.index(level or "strict") + 1]
     device = find_device(config.getoption("--device"))
+    results = _results(config)
     return Options(
         spec=spec,
         implementation=implementation,
@@ -165,7 +184,11 @@ def read_options(config: pytest.Config) -> Options:
         seed=config.getoption("--seed"),
         matching=config.getoption("--error-match"),
         known=tuple(k for k in known if k.covers(implementation.version, device.type)),
-        failures=_writable(config.getoption("--failures")),
+        known_from=_known_from(config),
+        witnesses=_witnesses(config, implementation),
+        save_witnesses=config.getoption("--save-witnesses"),
+        failures=_failures(config, results),
+        results=results,
     )
 
 
@@ -184,19 +207,65 @@ def find_device(spec: str) -> torch.device:
     return device
 
 
-def _writable(folder: str) -> str:
-    nearest = Path(folder).absolute()
+def _results(config: pytest.Config) -> Path | None:
+    given = config.getoption("--results")
+    if given is None:
+        return None
+    file = Path(given)
+    if file.is_dir():
+        raise pytest.UsageError(f"--results={given} is a folder; name a file")
+    _require_writable(file.parent, f"results cannot be written to {file}")
+    return file
+
+
+def cases_folder(results: Path) -> Path:
+    """The folder of the saved cases that belong to a result file, beside it."""
+    return results.with_name(f"{results.stem}-cases")
+
+
+def _failures(config: pytest.Config, results: Path | None) -> str:
+    given = config.getoption("--failures")
+    if results is not None and given is not None:
+        raise pytest.UsageError(
+            f"--failures={given} and --results={results}: failing cases are saved beside the "
+            "results; leave --failures out"
+        )
+    default = cases_folder(results) if results else "conformance-failures"
+    folder = str(given or default)
+    _require_writable(Path(folder), f"failures cannot be saved in {folder}")
+    return folder
+
+
+def _require_writable(folder: Path, otherwise: str) -> None:
+    nearest = folder.absolute()
     while not nearest.exists():
         nearest = nearest.parent
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise pytest.UsageError(f"failures cannot be saved in {folder}: {nearest} is not writable")
-    return folder
+        raise pytest.UsageError(f"{otherwise}: {nearest} is not writable")
 
 
 def _known(config: pytest.Config, implementation: Implementation) -> tuple[Known, ...]:
     if config.getoption("--no-known"):
         return ()
     return read_known(implementation.name, config.getoption("--known"))
+
+
+def _known_from(config: pytest.Config) -> str:
+    if config.getoption("--no-known"):
+        return "none"
+    file = config.getoption("--known")
+    return Path(file).name if file else "own"
+
+
+def _witnesses(config: pytest.Config, implementation: Implementation) -> Path:
+    folder = witness_folder(implementation.name, config.getoption("--known"))
+    if config.getoption("--save-witnesses"):
+        if config.getoption("--no-known"):
+            raise pytest.UsageError(
+                "--save-witnesses is about known failures: leave --no-known out"
+            )
+        _require_writable(folder, f"witnesses cannot be saved in {folder}")
+    return folder
 
 
 def _families(config: pytest.Config, implementation: Implementation) -> tuple[str, ...]:

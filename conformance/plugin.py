@@ -9,13 +9,16 @@ import pytest
 import torch
 from rich.console import Console
 
+from conformance.cells import Cells
 from conformance.collect import BENCH, OPTIONS, Bench, CheckFile, CheckItem, prepare_device
 from conformance.contract import contract
-from conformance.options import add_options, read_options
+from conformance.export import export
+from conformance.options import add_options, cases_folder, read_options
 from conformance.record import Record
+from conformance.results import Results, write_results
 from conformance.search import PROFILES
 from conformance.state import precision_flags
-from conformance.table import Results, print_results
+from conformance.table import print_results
 
 CHECKS = Path(__file__).parent / "checks"
 
@@ -109,6 +112,9 @@ class Reporter:
         self.options = config.stash[OPTIONS]
         self.records: list[Record] = []
         self.faults: list[str] = []
+        if self.options.results:
+            # A run that ends early must not leave another run's results behind.
+            self.options.results.unlink(missing_ok=True)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the record that a report carries, or the traceback of a fault of the suite."""
@@ -123,14 +129,24 @@ class Reporter:
         """Let the exit status follow the required level."""
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             session.exitstatus = _REFUSED_OPTIONS
-        if session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-            return
+        cells = Cells(self.options, self.records)
+        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            session.exitstatus = self._status(cells)
+        if self.options.results:
+            self._write(self.options.results, cells, session.exitstatus)
+
+    def _status(self, cells: Cells) -> int:
         if self.unbuildable():
-            session.exitstatus = _REFUSED_OPTIONS
-        elif self.faults or not Results(self.options, self.records).ok():
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        else:
-            session.exitstatus = pytest.ExitCode.OK
+            return _REFUSED_OPTIONS
+        failed = bool(self.faults) or not cells.ok()
+        return pytest.ExitCode.TESTS_FAILED if failed else pytest.ExitCode.OK
+
+    def _write(self, file: Path, cells: Cells, status: int) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        complaints = [*self.faults, *self.unbuildable(), *cells.complaints()]
+        results = export(cells, file.parent, int(status), complaints)
+        write_results(results, file)
+        _forget_other_cases(results, file)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the table and the failures."""
@@ -147,9 +163,12 @@ class Reporter:
             console.print(line, style="bold red", highlight=False, markup=False, soft_wrap=True)
         if not self.records and not self.faults:
             console.print("nothing to check: the options leave no check that applies")
+        if self.options.results:
+            line = f"results written to {self.options.results}"
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
         judged = [record for record in self.records if record.status != "unbuildable"]
         if judged:
-            print_results(console, Results(self.options, judged))
+            print_results(console, Cells(self.options, judged))
 
     @property
     def width(self) -> int:
@@ -167,3 +186,11 @@ class Reporter:
             if record.status == "unbuildable"
         ]
         return list(dict.fromkeys(lines))
+
+
+def _forget_other_cases(results: Results, file: Path) -> None:
+    """Remove cases that an earlier run saved for a result file of the same name."""
+    own = {file.parent / finding.file for line in results.lines for finding in line.checks}
+    for saved in cases_folder(file).glob("*.safetensors"):
+        if saved not in own:
+            saved.unlink()

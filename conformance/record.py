@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 Status = Literal["passed", "failed", "known", "empty", "refused", "unbuildable"]
 
+Claim = Literal["", "fixed", "different"]
+
 
 @dataclass(frozen=True)
 class Record:
@@ -30,9 +32,14 @@ class Record:
         came: in the failing case.
         where: the failing case differs.
         value: whether wrong values, not an error or a shape, made it fail.
+        kind: of the failure: the type of an exception, `values` or `behaviour`.
         case: the failing one on one line.
+        digest: of the failing case.
         file: where the failing case is saved.
         known: what is wrong, if it is a known failure.
+        witness: the saved witness that was replayed, by its name; empty for a search.
+        claim: what became of what is said to be known: `fixed` if its witness passes, `different`
+            if that fails in another way than it was seen to; else empty.
         notes: of the cases that passed.
         seconds: spent in all, and inside the implementation's calls and the oracle's.
         encoders: the part of `seconds` inside encoders.
@@ -53,12 +60,21 @@ class Record:
     came: str = ""
     where: str = ""
     value: bool = False
+    kind: str = ""
     case: str = ""
+    digest: str = ""
     file: str = ""
     known: str = ""
+    witness: str = ""
+    claim: Claim = ""
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     encoders: float = 0.0
+
+    @property
+    def stateful(self) -> bool:
+        """Whether the failure shows only after earlier calls on the same encoder."""
+        return "SE-08" in self.after
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
