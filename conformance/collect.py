@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from safetensors import SafetensorError
 
 from conformance.check import Check, checks_of
-from conformance.driver import Driver
+from conformance.isolation.remote import driver_of
 from conformance.known import match
 from conformance.options import DTYPES, Options
 from conformance.oracle import Oracle
-from conformance.outcome import Outcome, Raised
+from conformance.outcome import Outcome, Raised, unbuilt
 from conformance.record import Record
 from conformance.search import Effort, Search, search
 from conformance.trial import Trial
@@ -34,7 +33,7 @@ class Bench:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.driver = Driver(options.implementation, options.device)
+        self.driver = driver_of(options.implementation, options.device)
         self._oracles: dict[str, Oracle] = {}
         self._unbuildable: dict[tuple[str, str], str] = {}
 
@@ -42,7 +41,7 @@ class Bench:
         """The trial of a family and dtype."""
         found = DTYPES[dtype]
         if dtype not in self._oracles:
-            self._oracles[dtype] = Oracle(found, self.options.device)
+            self._oracles[dtype] = Oracle(found, self.options.noise_device)
         oracle = self._oracles[dtype]
         return Trial(self.driver, oracle, family, found, self.options.matching)
 
@@ -52,14 +51,14 @@ class Bench:
             config = EncoderConfig.tiny(family)
             case = Case(config, Weights.drawn(config, 0), (), DTYPES[dtype])
             outcome = self.driver.run(case)
-            stopped = isinstance(outcome, Raised) and outcome.stage != "call"
-            self._unbuildable[family, dtype] = _whole(outcome) if stopped else ""
+            self._unbuildable[family, dtype] = _whole(outcome) if unbuilt(outcome) else ""
         return self._unbuildable[family, dtype]
 
 
 def _whole(outcome: Outcome) -> str:
-    """An exception with all lines of its message, on one."""
-    assert isinstance(outcome, Raised)
+    """What came instead of an encoder, with all lines of an exception's message, on one."""
+    if not isinstance(outcome, Raised):
+        return str(outcome)
     return f"{outcome.type}: {' / '.join(outcome.message.strip().splitlines())}"
 
 
@@ -109,8 +108,9 @@ class CheckItem(pytest.Item):
         bench = self.config.stash[BENCH]
         trial = bench.trial(self.family, self.dtype)
         start, encoders = time.perf_counter(), trial.driver.seconds + trial.oracle.seconds
-        reason = bench.unbuildable(self.family, self.dtype)
-        if reason:
+        if trial.driver.given_up:
+            found = self._record(status="abandoned", came=trial.driver.given_up)
+        elif reason := bench.unbuildable(self.family, self.dtype):
             found = self._record(status="unbuildable", came=reason)
         else:
             found = self._search(bench.options, trial)
@@ -120,7 +120,7 @@ class CheckItem(pytest.Item):
             encoders=trial.driver.seconds + trial.oracle.seconds - encoders,
         )
         self.user_properties.append(("conformance", self.record.to_json()))
-        if self.record.status in ("failed", "known", "unbuildable"):
+        if self.record.status in ("failed", "known", "unbuildable", "abandoned"):
             raise CheckFailed(self.record.came)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ARG002
@@ -134,11 +134,13 @@ class CheckItem(pytest.Item):
         return self.path, None, self.name
 
     def _search(self, options: Options, trial: Trial) -> Record:
-        known = self._known(options)
+        known, restarts = self._known(options), trial.driver.restarts
         effort = Effort(options.effort.examples, options.seed, shrink=not known)
         found = search(self.check, trial, effort)
         if found.refused:
             return self._record(status="refused", cases=found.cases, came=found.refused)
+        if found.case is None and trial.driver.given_up:
+            return self._record(status="abandoned", cases=found.cases, came=trial.driver.given_up)
         if found.case is None:
             return self._record(
                 status="passed" if found.cases else "empty",
@@ -159,6 +161,7 @@ class CheckItem(pytest.Item):
             where=found.verdict.where,
             after=(*self.check.after, *(["SE-08"] if found.stateful else [])),
             value=found.verdict.excess > 0,
+            printed=trial.driver.last_words if trial.driver.restarts > restarts else "",
             case=repr(found.case),
             file=self._save(options, found),
         )
@@ -197,12 +200,3 @@ class CheckItem(pytest.Item):
             self.dtype,
             **{"after": check.after, **found},
         )
-
-
-def prepare_device(device: torch.device) -> None:
-    """Set the process up for reproducible numbers.
-
-    One thread on the CPU: tiny models run many times slower on more, and sums keep their order.
-    """
-    if device.type == "cpu":
-        torch.set_num_threads(1)

@@ -9,12 +9,14 @@ import pytest
 import torch
 from rich.console import Console
 
-from conformance.collect import BENCH, OPTIONS, Bench, CheckFile, CheckItem, prepare_device
+from conformance.collect import BENCH, OPTIONS, Bench, CheckFile, CheckItem
 from conformance.contract import contract
-from conformance.options import add_options, read_options
+from conformance.device import prepare_device
+from conformance.isolation.remote import RemoteImplementation
+from conformance.options import Options, add_options, read_options
 from conformance.record import Record
 from conformance.search import PROFILES
-from conformance.state import precision_flags
+from conformance.state import State, precision_flags
 from conformance.table import Results, print_results
 
 CHECKS = Path(__file__).parent / "checks"
@@ -34,9 +36,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.help:
         return
     options = read_options(config)
-    prepare_device(options.device)
+    prepare_device(options.noise_device)
     config.stash[OPTIONS] = options
     config.stash[BENCH] = Bench(options)
+    if config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput"):
+        config.stash[BENCH].driver.rest()  # xdist's workers have processes of their own
     if config.option.tbstyle == "auto":
         config.option.tbstyle = "no"  # the table and its failures say more
     if not hasattr(config, "workerinput"):
@@ -49,7 +53,6 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         return []
     options = config.stash[OPTIONS]
     implementation = options.implementation
-    flags = [f"{name} {'on' if value else 'off'}" for name, value in precision_flags().items()]
     header = [
         f"contract {contract().version}: {implementation.name} {implementation.version} "
         f"({implementation.interface} interface), {', '.join(options.families)}, "
@@ -58,12 +61,41 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         f"seed {options.seed}, {' and '.join(options.checked)} checked, "
         f"exit status follows {options.required}",
         f"numerics: torch {torch.__version__}, {torch.get_num_threads()} threads, "
-        f"{', '.join(flags)}",
+        f"{_flags(precision_flags())}",
     ]
+    if isinstance(implementation, RemoteImplementation):
+        header += _isolated(options, implementation)
     replaced = tuple(getattr(implementation, "replacements", ()))
     if replaced:
         header.append(f"replaced to run here: {', '.join(replaced)}")
     return header
+
+
+def _flags(found: State) -> str:
+    return ", ".join(f"{name} {'on' if value else 'off'}" for name, value in found.items())
+
+
+def _isolated(options: Options, implementation: RemoteImplementation) -> list[str]:
+    """Where an isolated implementation runs, and what is measured elsewhere."""
+    about, place = implementation.about, implementation.place
+    lines = [
+        f"isolated: {place.spec}, Python {about['python']}, torch {about['torch']}, "
+        f"{about['threads']} threads, {_flags(about['flags'])}; {place.timeout:g} s a call"
+    ]
+    noise = options.noise_device
+    if noise != options.device or about["torch"] != torch.__version__:
+        lines.append(
+            f"noise: measured here, on {noise} with torch {torch.__version__}, "
+            f"not on the far side's {options.device} with torch {about['torch']}"
+        )
+    return lines
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the process of an isolated implementation."""
+    bench = config.stash.get(BENCH, None)
+    if bench is not None:
+        bench.driver.close()
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -93,6 +125,8 @@ def pytest_runtest_makereport(
             report.outcome, report.wasxfail = "skipped", f"known: {record.known}"
         elif record.status == "unbuildable":
             report.outcome, report.wasxfail = "skipped", "cannot be built"
+        elif record.status == "abandoned":
+            report.outcome, report.wasxfail = "skipped", "given up"
         elif record.status == "failed" and not any(map(options.requires, record.clauses)):
             report.outcome, report.wasxfail = "skipped", "above the required level"
     return report

@@ -19,8 +19,8 @@ from typing import Any
 import torch
 
 from conformance.check import all_checks
-from conformance.collect import prepare_device
 from conformance.contract import contract
+from conformance.device import prepare_device
 from conformance.diagnosis import Failure, explained
 from conformance.driver import Driver
 from conformance.options import DTYPES

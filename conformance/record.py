@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Status = Literal["passed", "failed", "known", "empty", "refused", "unbuildable"]
+Status = Literal["passed", "failed", "known", "empty", "refused", "unbuildable", "abandoned"]
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,8 @@ class Record:
         dtype: under test, such as `float32`.
         after: clauses whose failure explains wrong values in this check alone.
         status: `empty` if every drawn case was left out, `refused` if the implementation refuses
-            a configuration that no checkpoint has, `unbuildable` if no encoder can be built.
+            a configuration that no checkpoint has, `unbuildable` if no encoder can be built,
+            `abandoned` if its process ended too often for the run to go on.
         cases: judged.
         left_out: drawn, but saying nothing because the reference overflows in the dtype.
         units: the largest error of those that passed, in units of noise.
@@ -30,6 +31,7 @@ class Record:
         came: in the failing case.
         where: the failing case differs.
         value: whether wrong values, not an error or a shape, made it fail.
+        printed: the last lines before the implementation's process ended, if that is what failed.
         case: the failing one on one line.
         file: where the failing case is saved.
         known: what is wrong, if it is a known failure.
@@ -53,6 +55,7 @@ class Record:
     came: str = ""
     where: str = ""
     value: bool = False
+    printed: str = ""
     case: str = ""
     file: str = ""
     known: str = ""

@@ -101,9 +101,11 @@ class Results:
     ) -> Cell:
         records = tuple(self._records[clause, family, dtype])
         judged = [r for r in records if r.status in ("passed", "failed", "known")]
-        if not judged:
+        broken = any(r.status == "failed" for r in judged)
+        abandoned = any(r.status == "abandoned" for r in records)
+        if not judged or (abandoned and not broken):
             return Cell("not checked", records, reason=self._reason(clause, family, records))
-        if not any(r.status == "failed" for r in judged):
+        if not broken:
             known = any(r.status == "known" for r in judged)
             return Cell("known" if known else "passed", records)
         return Cell("blocked" if causes[clause] else "failed", records, causes[clause])
@@ -134,10 +136,10 @@ class Results:
 
     def ok(self) -> bool:
         """Whether every clause of the required level passed or is known to fail."""
-        required = (
-            cell.mark for clause, _, _, cell in self.cells() if self.options.requires(clause.id)
-        )
-        return not any(mark in ("failed", "blocked") for mark in required) and not self.stale()
+        required = [cell for clause, _, _, cell in self.cells() if self.options.requires(clause.id)]
+        failed = any(cell.mark in ("failed", "blocked") for cell in required)
+        abandoned = any(r.status == "abandoned" for cell in required for r in cell.records)
+        return not (failed or abandoned or self.stale())
 
     def _explained(self, family: str, dtype: str) -> dict[str, tuple[str, ...]]:
         """The causes of every clause that failed, known failures included."""
@@ -161,6 +163,8 @@ class Results:
         )
         if why:
             return why
+        if gave_up := next((r.came for r in records if r.status == "abandoned"), ""):
+            return f"the run was given up: {gave_up}"
         if any(r.status == "refused" for r in records):
             refusal = next(r.came for r in records if r.status == "refused")
             return f"the implementation refuses the configuration: {refusal}"
@@ -176,7 +180,7 @@ def print_results(console: Console, results: Results) -> None:
     _print_not_checked(console, results)
     _print_known(console, results)
     for clause, cell, record in results.failures():
-        print_failure(console, clause, cell, record, results.options.spec)
+        print_failure(console, clause, cell, record, results.options.again)
     for line in results.stale():
         console.print(Text(line, style="bold red"))
     _print_summary(console, results)
@@ -241,17 +245,18 @@ def _column(results: Results, family: str, dtype: str) -> str:
     return family if len(results.options.dtypes) == 1 else f"{family} {dtype}"
 
 
-def print_failure(console: Console, clause: Clause, cell: Cell, record: Record, spec: str) -> None:
+def print_failure(console: Console, clause: Clause, cell: Cell, record: Record, again: str) -> None:
     """Print one failure in at most ten lines."""
     head = f"{clause.id} ({clause.level}) {record.family} {record.dtype}: {record.sentence}"
     lines = [("expected", record.expected), ("came", record.came), ("where", record.where)]
+    lines += [("printed", line) for line in record.printed.splitlines()]
     if cell.causes:
         lines.append(("blocked", f"by {', '.join(cell.causes)}, which may explain it"))
     if "SE-08" in record.after:
         lines.append(("state", "shows only after earlier calls; a new encoder gets it right"))
     lines += [
         ("case", record.case),
-        ("replay", f"python -m conformance replay {record.file} --impl={spec}"),
+        ("replay", f"python -m conformance replay {record.file} {again}"),
     ]
     console.print()
     console.print(Text(head, style="bold"), soft_wrap=True)
