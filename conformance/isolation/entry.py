@@ -13,6 +13,7 @@ import resource
 import signal
 import sys
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, NoReturn
 
 NEEDED = ("torch", "numpy", "safetensors")
@@ -79,6 +80,8 @@ def _limit(hello: dict[str, Any]) -> None:
     Not beside an accelerator: its driver maps far more than it uses.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError):  # where there is one: if memory runs out, end this process
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     if hello["device"].partition(":")[0] == "cpu":
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         limit = physical // (2 * hello["processes"])

@@ -181,9 +181,8 @@ class Gateway:
             return self._receive(calls)
         except self._channel.TimeoutError:
             raise Lost("the far side does not answer") from None
-        except (OSError, EOFError, self._channel.RemoteError) as error:
-            last = str(error).strip().splitlines()[-1:] or ["the connection was closed"]
-            raise Lost(f"the far side was lost: {last[0]}") from None
+        except (OSError, EOFError, self._channel.RemoteError):
+            raise Lost("the connection to the far side was lost") from None
 
     def end_worker(self) -> None:
         """End the worker; the next request starts another."""

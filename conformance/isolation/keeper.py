@@ -120,7 +120,8 @@ class Worker:
             while True:
                 kind = self._receive().decode()
                 if kind == "answer":
-                    return ("answer", self._receive().decode(), self._receive())
+                    text = self.connection.recv_bytes().decode()
+                    return (kind, text, self.connection.recv_bytes())
                 first = kind == "build" and not self.called
                 self._enter(kind, PATIENCE if first else 1)
         except (BlockingIOError, TimeoutError):
@@ -134,7 +135,7 @@ class Worker:
         self.deadline = time.monotonic() + self.allowed
 
     def _receive(self) -> bytes:
-        """The next message; a process that ended may have left others that hold its connection."""
+        """What comes next; a process that ended may have left others that hold its connection."""
         while not self.connection.poll(0.2):
             if time.monotonic() > self.deadline:
                 raise TimeoutError

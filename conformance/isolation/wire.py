@@ -132,6 +132,10 @@ def read_request(value: Mapping[str, Any], weights: Mapping[str, FarWeights]) ->
 def outcome_value(outcome: Outcome) -> dict[str, Any]:
     """A result or an exception, to be encoded."""
     if isinstance(outcome, Returned):
+        try:
+            save({"": outcome.tensor.contiguous()})
+        except KeyError as error:  # safetensors has no such dtype
+            return dataclasses.asdict(Raised.of(error, "result"))
         return {"tensor": outcome.tensor, "device": outcome.device}
     return dataclasses.asdict(outcome)
 

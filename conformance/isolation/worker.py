@@ -129,14 +129,12 @@ class Worker:
             self._weights.popitem(last=False)
         self._driver.seconds, self._driver.last_trace = 0.0, ""
         found = self._run(request, cases)
-        return wire.dumps(
-            {
-                "found": found,
-                "seconds": self._driver.seconds,
-                "trace": self._driver.last_trace,
-                "poisoned": self._poisoned(),
-            }
-        )
+        said = {
+            "seconds": self._driver.seconds,
+            "trace": self._driver.last_trace,
+            "poisoned": self._poisoned(),
+        }
+        return wire.dumps({"found": found, **said})
 
     def _run(self, request: Mapping[str, Any], cases: Sequence[wire.FarRequest]) -> Any:
         if request["forget"]:
