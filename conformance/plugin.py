@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 
@@ -179,6 +180,8 @@ class Reporter:
             console.print(f"a fault of the suite itself:\n{fault}", highlight=False, markup=False)
         for line in self.unbuildable():
             console.print(line, style="bold red", highlight=False, markup=False, soft_wrap=True)
+        for line in self.abandoned():
+            console.print(line, style="bold red", highlight=False, markup=False, soft_wrap=True)
         if not self.records and not self.faults:
             console.print("nothing to check: the options leave no check that applies")
         judged = [record for record in self.records if record.status != "unbuildable"]
@@ -190,6 +193,15 @@ class Reporter:
         """Enough for the table to be read, on a narrow terminal or none."""
         columns = len(self.options.families) * len(self.options.dtypes)
         return max(_LEAST_WIDTH, 42 + 20 * columns)
+
+    def abandoned(self) -> list[str]:
+        """A line for each reason for which checks were not made."""
+        reasons = Counter(record.came for record in self.records if record.status == "abandoned")
+        return [
+            f"gave {self.options.implementation.name} up: {reason}; "
+            f"{checks} checks were not made or not finished"
+            for reason, checks in reasons.items()
+        ]
 
     def unbuildable(self) -> list[str]:
         """One line for each family and dtype of which no encoder can be built."""

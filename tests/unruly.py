@@ -86,6 +86,7 @@ DOING = {
     "leave a thread": _leave_a_thread,
     "leave a child": _leave_a_child,
     "start a child": lambda: subprocess.Popen([sys.executable, "-c", "import time; time.sleep(9)"]),
+    "disturb": lambda: torch.set_default_dtype(torch.float64),
     "raise": lambda: {}["nothing"],
     "modules": _modules,
     "pid": lambda: _say(os.getpid()),
@@ -111,6 +112,8 @@ class Encoder:
         asked = items[0].model_specific_data.get("do")
         if asked in RETURNING:
             return RETURNING[asked]()
+        if asked == "mutate":
+            items[0].feature.add_(1)
         DOING.get(asked, lambda: None)()
         return torch.ones(len(items), self.width)
 

@@ -52,12 +52,14 @@ class Worker:
         folder: of the modules that were sent.
         hello: the first message of every process, text.
         timeout: of a call, in seconds.
+        channel: to the near side, which may go away while a call lasts.
     """
 
-    def __init__(self, folder: str, hello: str, timeout: float) -> None:
+    def __init__(self, folder: str, hello: str, timeout: float, channel: Any) -> None:
         self.folder = folder
         self.hello = hello
         self.timeout = timeout
+        self.channel = channel
         self.process: Any = None
 
     def ask(self, text: str, body: bytes) -> tuple[Any, ...]:
@@ -139,6 +141,8 @@ class Worker:
         while not self.connection.poll(0.2):
             if time.monotonic() > self.deadline:
                 raise TimeoutError
+            if _closed(self.channel):
+                raise SystemExit
             if self.process.poll() is not None and not self.connection.poll(0):
                 raise EOFError
         return self.connection.recv_bytes()
@@ -164,6 +168,16 @@ class Worker:
                 self.tail = (self.tail + chunk)[-_TAIL:]
 
 
+def _closed(channel: Any) -> bool:
+    try:
+        channel.waitclose(0)
+    except channel.TimeoutError:
+        return False
+    except EOFError:
+        pass
+    return True
+
+
 def keep(channel: Any) -> None:
     """Serve the near side until it is gone.
 
@@ -181,7 +195,7 @@ def keep(channel: Any) -> None:
             file = pathlib.Path(folder, name)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(source, encoding="utf-8")
-        worker = Worker(folder, setup["hello"], setup["timeout"])
+        worker = Worker(folder, setup["hello"], setup["timeout"], channel)
         try:
             channel.send(worker.start())
             for request in channel:

@@ -104,6 +104,7 @@ class RemoteDriver:
         self.given_up = ""
         self._gateway: Gateway | None = implementation.gateway
         self._tail = ""
+        self._end: Crashed | TimedOut | None = None
         self._unanswered = 0
         self._sent: set[str] = set()
         self._forget = False
@@ -150,8 +151,8 @@ class RemoteDriver:
     def _ask(
         self, cases: Sequence[Case], *, fresh: bool = False, observe: bool = False
     ) -> list[Any] | Crashed | TimedOut:
-        if self.given_up:
-            return Crashed(f"not run: {self.given_up}")
+        if self.given_up and self._end is not None:
+            return self._end
         try:
             kind, what, *rest = self._exchange(cases, fresh=fresh, observe=observe)
         except Lost as reason:
@@ -159,7 +160,9 @@ class RemoteDriver:
             self._gateway = None
             kind, what, rest = "crashed", str(reason), ["call", ""]
         except Unavailable as reason:
-            kind, what, rest = "unavailable", str(reason), []
+            kind, what = "unavailable", str(reason)
+        if kind == "unavailable":
+            kind, what, rest = "crashed", f"it cannot be started again: {what}", ["build", ""]
         if kind != "answer":
             return self._ended(kind, what, *rest)
         self._unanswered = 0
@@ -209,16 +212,13 @@ class RemoteDriver:
         self._unanswered += 1
         allowed = self.implementation.place.restarts
         if self._unanswered >= allowed:
-            self.given_up = f"{allowed} restarts in a row without an answer"
+            self.given_up = f"its process ended {allowed} times in a row without an answer"
         elif self.restarts >= _IN_ALL * allowed:
-            self.given_up = f"{self.restarts} restarts"
-        if kind == "unavailable":
-            return Crashed(f"it could not be started again: {what}")
+            self.given_up = f"its process ended {self.restarts} times"
         stage, self._tail = rest
         self.last_trace = self._tail
-        if kind == "timed out":
-            return TimedOut(what, stage)
-        return Crashed(what, stage)
+        self._end = TimedOut(what, stage) if kind == "timed out" else Crashed(what, stage)
+        return self._end
 
     def _restart(self) -> None:
         self.restarts += 1
