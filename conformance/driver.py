@@ -177,9 +177,9 @@ class Driver:
                 self._encoders.pop((case.config, case.dtype), None)
 
     def _call(self, encoder: Any, case: Request) -> Any:
-        items = self._items(case)
         with torch.no_grad():
-            return self._attempt(lambda: encoder.get_image_feature(items))
+            # Placing the items fails too where an earlier call has spoilt the device.
+            return self._attempt(lambda: encoder.get_image_feature(self._items(case)))
 
     def _attempt(self, act: Callable[[], Any], stage: Stage = "call") -> Any:
         """Whatever an act gives, or `Raised`; a call must give a tensor."""
