@@ -152,7 +152,10 @@ class Worker:
             status = self.process.wait(2)
         except subprocess.TimeoutExpired:
             return "it closed its connection"
-        return signal.Signals(-status).name if status < 0 else f"exit status {status}"
+        if status >= 0:
+            return f"exit status {status}"
+        names = {number.value: number.name for number in signal.Signals}
+        return names.get(-status, f"signal {-status}")
 
     def _ended(self, kind: str, what: object) -> tuple[Any, ...]:
         stage = self.stage
