@@ -13,16 +13,18 @@ from rich.table import Table
 from conformance.calibration import comfortable, compared, read_all
 from conformance.check import Check, all_checks
 from conformance.contract import contract
+from conformance.corpus import write_corpus
 from conformance.device import nearest_device, prepare_device
 from conformance.isolation.gateway import find_place
 from conformance.isolation.remote import driver_of, find_anywhere
 from conformance.options import DTYPES
 from conformance.oracle import Oracle
-from conformance.power import Detection, examine_all, scores, subjects
+from conformance.power import Detection, examine_all, in_one_family, scores, subjects
 from conformance.power_report import markdown, summary, write_json
 from conformance.protocol import Unavailable
 from conformance.registry import BUILT_IN, find_implementation, published
 from conformance.search import PROFILES, confirmed
+from conformance.sharpening import sharpest
 from conformance.trial import LeftOut, NotOffered, Trial
 from reference import FAMILIES
 from strategies import load_case
@@ -122,6 +124,10 @@ def replay(
 @click.option("--seeds", default=1, show_default=True, help="seeds for each harmless difference")
 @click.option("--only", help="names that contain this text")
 @click.option("--quick", is_flag=True, help="make only the checks of each fault's own clause")
+@click.option("--drawn", is_flag=True, help="leave the frozen sharp cases out")
+@click.option("--once", is_flag=True, help="run each in one of its families")
+@click.option("--alarms", is_flag=True, help="run harmless differences only")
+@click.option("--turns", default=1, show_default=True, help="a seed makes each N-th check only")
 @click.option("--jobs", default=2, show_default=True, help="processes")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="write everything")
 @click.option("--markdown", "markdown_file", type=click.Path(path_type=Path), help="write a table")
@@ -134,6 +140,10 @@ def power(
     seeds: int,
     only: str | None,
     quick: bool,
+    drawn: bool,
+    once: bool,
+    alarms: bool,
+    turns: int,
     jobs: int,
     json_file: Path | None,
     markdown_file: Path | None,
@@ -141,11 +151,18 @@ def power(
     """Run planted faults and harmless differences; the exit status is 1 if one is misjudged."""
     families = impl_family or FAMILIES
     try:
-        found = subjects(faults, families, dtype, profile, quick=quick)
-        found += [] if quick else subjects(harmless, families, dtype, profile, range(seeds))
+        found = []
+        if not alarms:
+            found += subjects(faults, families, dtype, profile, quick=quick, sharp=not drawn)
+        if not quick:
+            every = range(seeds)
+            found += subjects(
+                harmless, families, dtype, profile, every, sharp=not drawn, turns=turns
+            )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     found = [subject for subject in found if only is None or only in subject.name]
+    found = in_one_family(found) if once else found
     detections = []
     for done in examine_all(found, jobs):
         detections.append(done)
@@ -157,6 +174,21 @@ def power(
     if markdown_file:
         markdown_file.write_text(markdown(results, detections), encoding="utf-8")
     sys.exit(1 if any(score.missed or score.false_alarms for score in results) else 0)
+
+
+@main.command()
+@click.argument("family", type=click.Choice(FAMILIES))
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--faults", default="tests.faults:FAULTS", show_default=True, help="a catalogue")
+def corpus(family: str, folder: Path, faults: str) -> None:
+    """Choose the frozen sharp cases of a FAMILY anew, and write them to FOLDER."""
+    try:
+        found = sharpest(faults, family)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    file = folder / f"{family}.safetensors"
+    write_corpus(found, file)
+    click.echo(f"{file}: {len(found)} cases, {file.stat().st_size / 1e6:.1f} MB")
 
 
 @main.command()

@@ -20,7 +20,7 @@ from reference import EncoderConfig, ReferenceEncoder
 from strategies import Weights
 from strategies.encoding import encode
 
-_REMEMBERED_PICTURES = 4096
+_REMEMBERED_PICTURES = 16384
 _REMEMBERED_ENCODERS = 24
 _JITTERS = (1, 2)
 
