@@ -34,6 +34,7 @@ def enter(folder: str, descriptor: int) -> NoReturn:
     connection = Connection(fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _DESCRIPTOR))
     os.close(descriptor)
     faulthandler.enable()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an orderly exit takes seconds
     _die_with_the_keeper()
     hello = json.loads(connection.recv_bytes())
     connection.recv_bytes()
