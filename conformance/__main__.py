@@ -13,13 +13,14 @@ from rich.table import Table
 
 from conformance.calibration import comfortable, compared, read_all
 from conformance.check import Check, all_checks
-from conformance.collect import prepare_device
 from conformance.contract import contract
 from conformance.corpus import write_corpus
+from conformance.device import nearest_device, prepare_device
 from conformance.diff import changes, warnings
-from conformance.driver import Driver
+from conformance.isolation.gateway import find_place
+from conformance.isolation.remote import driver_of, find_anywhere
 from conformance.matrix import read_matrix
-from conformance.options import DTYPES, find_device
+from conformance.options import DTYPES
 from conformance.oracle import Oracle
 from conformance.page import Place, badge, markdown, page
 from conformance.power import Detection, examine_all, in_one_family, scores, subjects
@@ -70,22 +71,34 @@ def implementations() -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option("--impl", required=True, metavar="NAME", help="the implementation")
 @click.option("--device", default="cpu", show_default=True, help="a torch device")
+@click.option("--python", metavar="PATH", help="run it in another interpreter")
+@click.option("--gateway", metavar="SPEC", help="run it through an execnet gateway")
+@click.option("--timeout", default=60.0, show_default=True, help="seconds of a call there")
 @click.option("--check", "check_name", help="another check than the one that saved the case")
-def replay(file: str, impl: str, device: str, check_name: str | None) -> None:
+def replay(
+    file: str,
+    impl: str,
+    device: str,
+    python: str | None,
+    gateway: str | None,
+    timeout: float,
+    check_name: str | None,
+) -> None:
     """Run a saved case again; the exit status is 1 if it still fails."""
     try:
         case, notes = load_case(file)
-        implementation = find_implementation(impl)
-        place = find_device(device)
+        place = find_place(python, gateway, timeout=timeout, restarts=20)
+        implementation, where = find_anywhere(impl, place, device)
         check = _check(check_name or notes.get("check"))
     except (ValueError, Unavailable, pytest.UsageError) as error:
         raise click.UsageError(str(error)) from None
-    prepare_device(place)
-    driver = Driver(implementation, place)
-    trial = Trial(driver, Oracle(case.dtype, place), case.config.family, case.dtype)
+    noise_device = nearest_device(where)
+    prepare_device(noise_device)
+    driver = driver_of(implementation, where)
+    trial = Trial(driver, Oracle(case.dtype, noise_device), case.config.family, case.dtype)
     click.echo(f"{check.name}: {check.sentence}")
     click.echo(f"  case      {case!r}")
-    click.echo(f"  on        {implementation.name} {implementation.version}, {place}")
+    click.echo(f"  on        {implementation.name} {implementation.version}, {where}")
     try:
         verdict = confirmed(check, trial, case)
     except (LeftOut, NotOffered) as reason:
@@ -95,7 +108,7 @@ def replay(file: str, impl: str, device: str, check_name: str | None) -> None:
         if getattr(verdict, name):
             click.echo(f"  {name:9} {getattr(verdict, name)}")
     if not verdict.passed and driver.last_trace:
-        click.echo(f"the last exception of the implementation:\n{driver.last_trace}")
+        click.echo(f"the last words of the implementation:\n{driver.last_trace}")
     click.echo("  passed" if verdict.passed else "  FAILED")
     sys.exit(0 if verdict.passed else 1)
 

@@ -24,8 +24,8 @@ import torch
 from hypothesis import HealthCheck
 
 from conformance.check import Check, all_checks
-from conformance.collect import prepare_device
 from conformance.contract import contract
+from conformance.device import prepare_device
 from conformance.diagnosis import Failure, explained
 from conformance.driver import Driver
 from conformance.options import DTYPES

@@ -10,8 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from conformance.protocol import Implementation, Unavailable
-from reference import FAMILIES
+from conformance.protocol import FAMILIES, Implementation, Unavailable
 
 GROUP = "step3vl.implementations"
 

@@ -28,6 +28,9 @@ PROFILES = {"smoke": 2, "standard": 10, "certify": 50}
 # Attempts, not seconds, so that a run gives the same case on any machine.
 SHRINK_ATTEMPTS = 80
 
+# A process that ends or hangs costs seconds, so few of a check's attempts may end one.
+RESTARTS = 4
+
 _LOW_PRECISION = (torch.bfloat16, torch.float16)
 
 # In low precision an error up to twice the limit must show on one of three derived cases too.
@@ -98,11 +101,13 @@ def search(check: Check, trial: Trial, effort: Effort) -> Search:
 
 def _draw(found: Search, check: Check, trial: Trial, effort: Effort) -> None:
     attempts = 0
+    restarts = trial.driver.restarts
 
     def judge(case: Case) -> None:
         nonlocal attempts
         attempts += found.case is not None
-        if attempts > SHRINK_ATTEMPTS or found.refused:
+        costly = trial.driver.restarts - restarts >= RESTARTS or trial.driver.given_up
+        if costly or attempts > SHRINK_ATTEMPTS or found.refused:
             return
         said = _attempt(found, check, trial, case)
         if said == "nothing":

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from conformance.check import Check, all_checks
-from conformance.collect import prepare_device
 from conformance.corpus import Sharp
+from conformance.device import prepare_device
 from conformance.driver import Driver
 from conformance.oracle import Oracle
 from conformance.power import Planted, read_catalogue
