@@ -1,4 +1,4 @@
-"""sglang's own Step3-VL encoders, 0.5.9 and newer.
+"""sglang's own Step3-VL encoders, 0.4.10 and newer.
 
 A release's model class is built by its own constructor, filled by its own `load_weights` and
 called through its own `get_image_feature` with real `MultimodalDataItem`s. Only what no image
@@ -27,20 +27,20 @@ from torch.overrides import TorchFunctionMode
 from conformance.adapters import sglang_process as process
 from conformance.protocol import Config, Unavailable
 
-# The first release with the 10B model; earlier ones also start in other ways.
-OLDEST = (0, 5, 9)
+# The first release with a Step3-VL model.
+OLDEST = (0, 4, 10)
 
 # Up to 0.5.13 `step3_vl` moves patches to the literal "cuda".
 FIRST_WITHOUT_LITERAL = (0, 5, 14)
 
-_INSTALL = "run `tox -e sglang`, or on a GPU machine `pip install 'sglang>=0.5.9'`"
+_INSTALL = "run `tox -e sglang`, or on a GPU machine `pip install 'sglang>=0.4.10'`"
 
 
 def implementation() -> Sglang:
     """The sglang that is installed here. Cheap: the first build imports it.
 
     Raises:
-        Unavailable: sglang is not installed, or is older than 0.5.9.
+        Unavailable: sglang is not installed, or is older than 0.4.10.
     """
     spec = importlib.util.find_spec("sglang")
     try:
@@ -67,7 +67,8 @@ class Sglang:
 
     Attributes:
         version: the release.
-        families: those that the release has a model for; `step3p7` came with 0.5.13.
+        families: those that the release has a model for; `step3-vl-10b` came with 0.5.9,
+            `step3p7` with 0.5.13.
         replaced: what is replaced so that sglang can be imported here.
         keeps_patches: whether `Tensor.to("cuda")` does nothing during a call of `step3`.
     """
