@@ -22,9 +22,9 @@ from typing import Any, Literal
 from unittest import mock
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from conformance.adapters import sglang_process as process
+from conformance.adapters.process import default_dtype, indexed, state_kept
 from conformance.protocol import Config, Unavailable
 
 # The first release with a Step3-VL model.
@@ -112,10 +112,10 @@ class Sglang:
             Unavailable: sglang cannot be imported, or this process serves another device.
             Exception: whatever the constructor or the loader raises, unchanged.
         """
-        device = process.indexed(torch.device(device))
-        with process.state_kept(device):
+        device = indexed(torch.device(device))
+        with state_kept(device):
             process.start(self.version, device, dtype)
-            with process.default_dtype(dtype), device:
+            with default_dtype(dtype), device:
                 model = MODELS[config.family].construct(config.to_hf())
             encoder = SglangEncoder(
                 model.eval(), keep_patches=self.keeps_patches and config.family == "step3"
@@ -133,7 +133,7 @@ class SglangEncoder:
 
     def __init__(self, model: Any, *, keep_patches: bool = False) -> None:
         self.model = model
-        self._around_call = PatchesKept if keep_patches else contextlib.nullcontext
+        self._around_call = patches_kept if keep_patches else contextlib.nullcontext
 
     def reload(self, weights: Mapping[str, torch.Tensor]) -> None:
         """Load other weights of the same shapes with the release's own loader.
@@ -174,20 +174,18 @@ def _request(item: Any) -> Any:
     )
 
 
-class PatchesKept(TorchFunctionMode):
-    """Leaves a tensor where it is when it is sent to "cuda".
+def patches_kept() -> Any:
+    """While it lasts, a tensor stays where it is when it is sent to "cuda".
 
     Without it a release up to 0.5.13 would show nothing of `step3` with patches but the error
     that there is no GPU.
     """
+    send = torch.Tensor.to
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        del types
-        if func is torch.Tensor.to and args[1:] == ("cuda",):
-            return args[0]
-        return func(*args, **(kwargs or {}))
+    def to(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        return tensor if args == ("cuda",) else send(tensor, *args, **kwargs)
+
+    return mock.patch.object(torch.Tensor, "to", to)
 
 
 @dataclass(frozen=True)

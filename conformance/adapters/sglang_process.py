@@ -6,16 +6,11 @@ process group (here of one). Without a GPU, stand-ins come before the imports.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import importlib
 import inspect
-import logging
 import os
-import random
 import sys
-import warnings
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -24,6 +19,7 @@ import torch
 from packaging.version import Version
 
 from conformance.adapters import import_stubs, torchvision_schemas
+from conformance.adapters.process import make_group_of_one
 from conformance.protocol import Unavailable
 
 # What releases import and only GPUs have, each with the first release that does without it.
@@ -72,13 +68,6 @@ def _stand_ins(version: str) -> tuple[str, ...]:
     return import_stubs.missing(
         name for name, without in GPU_ONLY.items() if release(version) < without
     )
-
-
-def indexed(device: torch.device) -> torch.device:
-    """The same device with the index that torch would choose."""
-    if device.type == "cuda" and device.index is None:
-        return torch.device("cuda", torch.cuda.current_device())
-    return device
 
 
 def module(name: str) -> Any:
@@ -187,18 +176,9 @@ def _places_ranks() -> bool:
 
 
 def _make_group_of_one(device: torch.device) -> None:
-    """Make the process groups that parallel layers ask for.
-
-    The store lives in memory, so that processes side by side share neither a file nor a port.
-    """
+    """Make the process groups that parallel layers ask for."""
     parallel_state = module("distributed.parallel_state")
-    backend = "nccl" if device.type == "cuda" else "gloo"
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-    if not torch.distributed.is_initialized():
-        store = torch.distributed.HashStore()  # type: ignore[attr-defined]
-        torch.distributed.init_process_group(backend, store=store, rank=0, world_size=1)
-        atexit.register(_destroy_groups)
+    backend = make_group_of_one(device)
     parallel_state.init_distributed_environment(
         world_size=1, rank=0, local_rank=device.index or 0, backend=backend
     )
@@ -221,38 +201,3 @@ def _make_attention_group(server_args: Any) -> None:
             moe_dense_tp_size=None,
             pp_size=1,
         )
-
-
-def _destroy_groups() -> None:
-    """Destroy the groups; nccl complains about those that outlive Python."""
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
-
-
-@contextlib.contextmanager
-def default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    """Make `dtype` torch's default, as an engine does while it constructs a model."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
-
-
-@contextlib.contextmanager
-def state_kept(device: torch.device) -> Iterator[None]:
-    """Leave random generators, warning filters and logging as they were; be quiet meanwhile.
-
-    Importing sglang draws from `random`, warns about the GPU that is not there and changes warning
-    filters; constructors draw initial weights from torch's generators.
-    """
-    python, silenced = random.getstate(), logging.root.manager.disable
-    gpus = [device.index] if device.type == "cuda" else []
-    logging.disable(logging.WARNING)
-    try:
-        with torch.random.fork_rng(gpus), warnings.catch_warnings(action="ignore"):
-            yield
-    finally:
-        logging.disable(silenced)
-        random.setstate(python)
