@@ -25,6 +25,7 @@ from packaging.version import Version
 from torch import Tensor
 
 from conformance.adapters import vllm_process as process
+from conformance.adapters.flat import flat_request
 from conformance.adapters.process import default_dtype, indexed, state_kept
 from conformance.protocol import Config, Item, Unavailable
 
@@ -165,33 +166,16 @@ class VllmEncoder:
         Raises:
             Exception: whatever vLLM raises, or torch where tensors of several items do not join.
         """
-        pixels = _joined([item.feature for item in items])
-        counts = [item.model_specific_data.get("num_patches") for item in items]
-        patches = [
-            item.model_specific_data["patch_pixel_values"]
-            for item in items
-            if "patch_pixel_values" in item.model_specific_data
-        ]
-        if not patches and not self._none_for_no_patches:
-            patches = [pixels.new_empty(0, *pixels.shape[1:])]
+        pixels, patches, counts = flat_request(items)
+        absent = all("patch_pixel_values" not in item.model_specific_data for item in items)
+        if absent and not self._none_for_no_patches:
+            patches = pixels.new_empty(0, *pixels.shape[1:])
+        if isinstance(counts, (list, tuple)):
+            counts = torch.tensor(counts)
         features = self._model.embed_multimodal(
-            pixel_values=pixels,
-            patch_pixel_values=_joined(patches),
-            num_patches=_joined([_as_tensor(count) for count in counts]),
+            pixel_values=pixels, patch_pixel_values=patches, num_patches=counts
         )
         return torch.cat(tuple(features))
-
-
-def _joined(values: Sequence[Any]) -> Any:
-    """One tensor of several; a single one, whatever it is, goes through."""
-    present = [value for value in values if value is not None]
-    if len(values) == 1 or not present:
-        return values[0] if values else None
-    return torch.cat(present)
-
-
-def _as_tensor(counts: Any) -> Any:
-    return torch.tensor(counts) if isinstance(counts, (list, tuple)) else counts
 
 
 @dataclass(frozen=True)
