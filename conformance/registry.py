@@ -17,7 +17,7 @@ GROUP = "step3vl.implementations"
 
 BUILT_IN = {
     name: f"conformance.adapters.{name}:implementation"
-    for name in ("mlx_vlm", "reference", "sglang", "transformers", "vllm")
+    for name in ("exllamav3", "mlx_vlm", "reference", "sglang", "transformers", "vllm")
 }
 
 _ATTRIBUTES = ("name", "version", "families", "interface", "build")
