@@ -23,25 +23,23 @@ from conformance.adapters import torchvision_schemas
 from conformance.adapters.process import make_group_of_one
 from conformance.protocol import Unavailable
 
-# Read by the constructor of quick_gelu; on a CPU its forward is plain torch.
-GELU = "gelu_quick(Tensor! out, Tensor input) -> ()"
+# Read by the constructor of quick_gelu, which runs as plain torch where there is no kernel.
+GELU = "_C::gelu_quick"
+GELU_ARGUMENTS = "(Tensor! out, Tensor input) -> ()"
 
 # What the engine's checks of a configuration ask of a language model, which is never built.
-_LANGUAGE_MODELS: dict[str, dict[str, Any]] = {
-    "step3_vl": {
-        "model_type": "step3_text",
-        "architectures": ["Step3TextForCausalLM"],
-        "num_attention_heads": 1,
-        "num_attention_groups": 1,
-        "num_hidden_layers": 1,
-    },
-    "other": {
-        "model_type": "qwen3",
-        "architectures": ["Qwen3ForCausalLM"],
-        "num_attention_heads": 1,
-        "num_key_value_heads": 1,
-        "num_hidden_layers": 1,
-    },
+_TEXT = {"num_attention_heads": 1, "num_hidden_layers": 1}
+_STEP3_TEXT = {
+    **_TEXT,
+    "model_type": "step3_text",
+    "architectures": ["Step3TextForCausalLM"],
+    "num_attention_groups": 1,
+}
+_QWEN3_TEXT = {
+    **_TEXT,
+    "model_type": "qwen3",
+    "architectures": ["Qwen3ForCausalLM"],
+    "num_key_value_heads": 1,
 }
 
 _served: torch.device | None = None
@@ -56,11 +54,7 @@ def replacements(package: Path) -> tuple[str, ...]:
         "platform detection (CpuPlatform)",
         "kernels (the release's own plain torch, custom_ops=none)",
         *([schemas] if torchvision_schemas.needed() else []),
-        *(
-            []
-            if any(package.glob("_C*.so"))
-            else ["schema of _C::gelu_quick (declared, no kernel)"]
-        ),
+        *([] if any(package.glob("_C*.so")) else [f"schema of {GELU} (declared, no kernel)"]),
     )
 
 
@@ -113,7 +107,7 @@ def _import(version: str, device: torch.device) -> None:
             "run `tox -e vllm`, or install the packages that it needs"
         ) from error
     if not hasattr(torch.ops._C, "gelu_quick"):
-        torch.library.define(f"_C::{GELU.partition('(')[0]}", f"({GELU.partition('(')[2]}")
+        torch.library.define(GELU, GELU_ARGUMENTS)
 
 
 def _make_group_of_one(device: torch.device) -> None:
@@ -141,9 +135,10 @@ def engine_config(
     """
     (architecture,) = hf["architectures"]
     module("model_executor.models.registry").ModelRegistry.register_model(architecture, model_class)
-    known = hf["model_type"] in _LANGUAGE_MODELS
-    text = {**_LANGUAGE_MODELS[hf["model_type"] if known else "other"], **hf["text_config"]}
-    if not known:
+    half = dtype in (torch.float16, torch.bfloat16)  # all that attention kernels of a GPU know
+    in_release = hf["model_type"] == "step3_vl"
+    text = {**(_STEP3_TEXT if in_release else _QWEN3_TEXT), **hf["text_config"]}
+    if not in_release:
         _register_configuration(hf["model_type"])
     config = module("config")
     with tempfile.TemporaryDirectory() as folder:
@@ -158,6 +153,7 @@ def engine_config(
             dtype=dtype,
             enforce_eager=True,
             max_model_len=128,
+            mm_encoder_attn_backend=None if half else "TORCH_SDPA",
         )
     # Without a GPU there are no kernels; to 0.12 the engine asks for them even so.
     kernels = {} if device.type == "cuda" else {"custom_ops": ["none"]}
@@ -178,9 +174,7 @@ def _register_configuration(model_type: str) -> None:
     class Configuration(transformers.PretrainedConfig):  # type: ignore[misc]
         def __init__(self, vision_config: Any = None, text_config: Any = None, **rest: Any) -> None:
             self.vision_config = transformers.PretrainedConfig(**(vision_config or {}))
-            self.text_config = transformers.AutoConfig.for_model(
-                **(text_config or _LANGUAGE_MODELS["other"])
-            )
+            self.text_config = transformers.AutoConfig.for_model(**(text_config or _QWEN3_TEXT))
             super().__init__(**rest)
 
     Configuration.model_type = model_type
