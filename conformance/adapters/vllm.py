@@ -157,8 +157,9 @@ class VllmEncoder:
         Pixels go through in the dtype and on the device they come in, and so do the counts of a
         single item that are a tensor. Lists become the 1-d tensor that the release is given by
         its own processor. Patch pixels that are absent become what that processor makes of an
-        image without patches: nothing up to 0.15, a tensor of zero rows later. Patch pixels that
-        are there, be they None or of zero rows, go through.
+        image without patches: nothing where the release declares that there may be none (0.12), a
+        tensor of zero rows elsewhere (0.21, 0.33). Patch pixels that are there, be they None or of
+        zero rows, go through.
 
         Args:
             items: the request.
