@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import sys
 from pathlib import Path
+from typing import get_args
 
 import click
 import pytest
@@ -26,11 +27,12 @@ from conformance.page import Place, badge, markdown, page
 from conformance.power import Detection, examine_all, in_one_family, scores, subjects
 from conformance.power_report import markdown as power_markdown
 from conformance.power_report import summary, write_json
-from conformance.protocol import Unavailable
+from conformance.protocol import Interface, Unavailable
 from conformance.registry import BUILT_IN, find_implementation, published
 from conformance.results import ResultsError, read_results
 from conformance.search import PROFILES, confirmed
 from conformance.sharpening import sharpest
+from conformance.starter import StarterError, write_starter
 from conformance.trial import LeftOut, NotOffered, Trial
 from reference import FAMILIES
 from strategies import load_case
@@ -65,6 +67,34 @@ def implementations() -> None:
         else:
             families = ", ".join(found.families)
             click.echo(f"{name}: {found.version}, {found.interface} interface, {families}")
+
+
+@main.command()
+@click.argument("name")
+@click.option(
+    "--family",
+    "families",
+    multiple=True,
+    type=click.Choice(FAMILIES),
+    default=["step3-vl-10b"],
+    show_default=True,
+    help="repeatable",
+)
+@click.option(
+    "--interface",
+    type=click.Choice(get_args(Interface)),
+    default="items",
+    show_default=True,
+    help="what your encoder takes: a list of items, or flat tensors for one request",
+)
+def init(name: str, families: tuple[str, ...], interface: Interface) -> None:
+    """Write a commented adapter NAME.py for your own encoder, which runs at once."""
+    try:
+        file = write_starter(Path(), name, tuple(dict.fromkeys(families)), interface)
+    except StarterError as error:
+        raise click.UsageError(str(error)) from None
+    click.echo(f"wrote {file}; the reference answers until you put your encoder in its place:")
+    click.echo(f"  pytest conformance --impl={file}:{name} --profile=smoke")
 
 
 @main.command()

@@ -16,7 +16,7 @@ GROUP = "step3vl.implementations"
 
 BUILT_IN = {
     name: f"conformance.adapters.{name}:implementation"
-    for name in ("reference", "sglang", "transformers")
+    for name in ("exllamav3", "mlx_vlm", "reference", "sglang", "transformers", "vllm")
 }
 
 _ATTRIBUTES = ("name", "version", "families", "interface", "build")
