@@ -132,17 +132,19 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Failure:
-    """A clause that fails in some releases of an implementation.
+    """A clause that fails in some releases of an implementation for one reason.
 
     Attributes:
         clause: which.
         columns: of its group, in which it fails or not, in the order of the releases.
-        bad: those in which it fails.
+        bad: those in which it fails for this reason.
+        known: what the known failures say of it; empty of a failure that is not known.
     """
 
     clause: Clause
     columns: tuple[Column, ...]
     bad: tuple[Column, ...]
+    known: str = ""
 
     @property
     def group(self) -> Group:
@@ -217,14 +219,20 @@ class Matrix:
 
     @functools.cached_property
     def failures(self) -> list[Failure]:
-        """Every failure, by group and in the contract's order."""
+        """Every failure, by group and in the contract's order; one for each reason."""
         found = []
         for group in self.groups:
             for _, clauses in self.levels:
                 for clause in clauses:
-                    bad = tuple(column for column in group if column.lines[clause.id].bad)
-                    if bad:
-                        found.append(Failure(clause, tuple(group), bad))
+                    reasons: dict[str, list[Column]] = defaultdict(list)
+                    for column in group:
+                        line = column.lines[clause.id]
+                        if line.bad:
+                            reasons[line.known[0].what if line.known else ""].append(column)
+                    found += [
+                        Failure(clause, tuple(group), tuple(bad), known)
+                        for known, bad in reasons.items()
+                    ]
         return found
 
 

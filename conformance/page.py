@@ -119,8 +119,7 @@ def _summary(matrix: Matrix) -> list[tuple[tuple[Group, str, str], list[str]]]:
     """The clauses that fail in the same releases of a group for the same reason."""
     found: dict[tuple[Group, str, str], list[str]] = defaultdict(list)
     for failure in matrix.failures:
-        newest = failure.newest
-        what = newest.known[0].what if newest.known else _in_words(newest)
+        what = failure.known or _in_words(failure.newest)
         found[failure.group, _spans(failure), what].append(failure.clause.id)
     return list(found.items())
 

@@ -105,6 +105,25 @@ def test_a_failure_names_its_first_and_last_release(tmp_path: Path) -> None:
     assert not failure.lasts
 
 
+def test_another_reason_is_another_failure(tmp_path: Path, place: Place) -> None:
+    """No release is said to fail for the reason of another."""
+    reasons = {"1.0": "no attribute", "1.1": "no attribute", "1.2": "other rows"}
+    matrix = of(
+        tmp_path,
+        *(
+            results(version=version, lines=[bad(known=(KnownFailure(what, "unreported", "==1"),))])
+            for version, what in reasons.items()
+        ),
+    )
+    assert [(failure.known, failure.spans) for failure in matrix.failures] == [
+        ("no attribute", [("1.0", "1.1")]),
+        ("other rows", [("1.2", "1.2")]),
+    ]
+    text = markdown(matrix, place)
+    assert "| 1.0 to 1.1 | LA-02 | no attribute |" in text
+    assert "| 1.2 | LA-02 | other rows |" in text
+
+
 def test_every_distinct_case_of_a_failure_is_kept(tmp_path: Path) -> None:
     """Releases that fail the same case share it; another kind of failure stands apart."""
     raised = {"kind": "TypeError", "came": "TypeError: no"}
