@@ -128,6 +128,20 @@ def test_a_fixed_failure_fails_the_run(check: Runs, folder: Path) -> None:  # no
     assert f"BA-02 {FAMILY} float32 is a known failure (one item only), but it passed" in run.output
 
 
+def test_a_check_that_only_other_releases_fail_is_not_fixed(
+    check: Runs, tmp_path: Path, case: Case
+) -> None:
+    """A clause has several checks, and the releases of one entry need not fail the same ones."""
+    write_known(tmp_path, clause="LA-03")
+    passing = "la_03_images_of_an_item_in_order"
+    one_item = case.replace(items=case.items[:1])
+    file = witness_file(tmp_path / "known", passing, one_item)
+    Witness(file, one_item, passing, {"1.9": "AssertionError"}, "rows", "an error").save()
+    run = check("one_item", "--clause=LA-03", *SMOKE[:2], *SMOKE[3:])
+    assert run.status == 0, run.output
+    assert run.marked("known") == {"LA-03"}
+
+
 def test_a_failure_of_another_kind_fails_the_run(check: Runs, folder: Path) -> None:  # noqa: ARG001
     """Another exception is another failure, which the entry does not excuse."""
     run = check("one_typed_item", *SMOKE)
