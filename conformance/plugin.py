@@ -9,11 +9,15 @@ import pytest
 import torch
 from rich.console import Console
 
+from conformance.artifact import artifact
 from conformance.cells import Cells
+from conformance.certification import Certification
 from conformance.collect import BENCH, OPTIONS, Bench, CheckFile, CheckItem, prepare_device
 from conformance.contract import contract
 from conformance.export import export
 from conformance.options import add_options, cases_folder, read_options
+from conformance.package import JUNIT, write_package
+from conformance.protocol import Unavailable
 from conformance.record import Record
 from conformance.results import Results, write_results
 from conformance.search import PROFILES
@@ -24,6 +28,9 @@ CHECKS = Path(__file__).parent / "checks"
 
 _LEAST_WIDTH = 100
 _REFUSED_OPTIONS = 4
+
+# A run that came to its end; a package of any other would have holes.
+_ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, _REFUSED_OPTIONS)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,6 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
     prepare_device(options.device)
     config.stash[OPTIONS] = options
     config.stash[BENCH] = Bench(options)
+    if options.certification:
+        config.option.xmlpath = str(options.certification.folder / JUNIT)
     if config.option.tbstyle == "auto":
         config.option.tbstyle = "no"  # the table and its failures say more
     if not hasattr(config, "workerinput"):
@@ -96,9 +105,18 @@ def pytest_runtest_makereport(
             report.outcome, report.wasxfail = "skipped", f"known: {record.known}"
         elif record.status == "unbuildable":
             report.outcome, report.wasxfail = "skipped", "cannot be built"
+        elif options.certification and _is_waived(record, options.certification):
+            report.outcome, report.wasxfail = "skipped", "waived"
         elif record.status == "failed" and not any(map(options.requires, record.clauses)):
             report.outcome, report.wasxfail = "skipped", "above the required level"
     return report
+
+
+def _is_waived(record: Record, certification: Certification) -> bool:
+    """Whether a waiver names each line that a failed check belongs to, and its case."""
+    named = {waiver.key for waiver in certification.waivers if record.digest in waiver.witnesses}
+    lines = {(clause, record.family, record.dtype) for clause in record.clauses}
+    return record.status == "failed" and lines <= named
 
 
 class Reporter:
@@ -112,6 +130,12 @@ class Reporter:
         self.options = config.stash[OPTIONS]
         self.records: list[Record] = []
         self.faults: list[str] = []
+        self.certified = ""
+        if self.options.certification:
+            try:  # before the run: it is these files that are certified
+                self.subject = artifact(self.options.implementation)
+            except Unavailable as error:
+                raise pytest.UsageError(str(error)) from None
         if self.options.results:
             # A run that ends early must not leave another run's results behind.
             self.options.results.unlink(missing_ok=True)
@@ -134,6 +158,11 @@ class Reporter:
             session.exitstatus = self._status(cells)
         if self.options.results:
             self._write(self.options.results, cells, session.exitstatus)
+        if self.options.certification and session.exitstatus in _ENDED:
+            driver = session.config.stash[BENCH].driver
+            complaints = [*self.faults, *self.unbuildable()]
+            written = write_package(cells, driver, self.subject, complaints)
+            session.exitstatus, self.certified = written.status, written.line
 
     def _status(self, cells: Cells) -> int:
         if self.unbuildable():
@@ -169,6 +198,8 @@ class Reporter:
         judged = [record for record in self.records if record.status != "unbuildable"]
         if judged:
             print_results(console, Cells(self.options, judged))
+        if self.certified:
+            console.print(self.certified, highlight=False, markup=False, soft_wrap=True)
 
     @property
     def width(self) -> int:

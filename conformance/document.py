@@ -1,0 +1,117 @@
+"""JSON and TOML from strangers: bounded, strict, one meaning or none."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any
+
+_DEEPEST = 24
+
+
+class DocumentError(ValueError):
+    """A text cannot be used; the message says why."""
+
+
+def text(data: bytes) -> str:
+    """Bytes as text.
+
+    Raises:
+        DocumentError: they are not UTF-8, or start with a byte order mark.
+    """
+    try:
+        found = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"it is not text in UTF-8 (byte {error.start})") from None
+    if found.startswith("\ufeff"):
+        raise DocumentError("it starts with a byte order mark")
+    return found
+
+
+def read_json(data: bytes) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        DocumentError: it is not UTF-8 or not JSON, nests deeply, repeats a key, or holds a number
+            or a character that JSON does not have.
+    """
+    source = text(data)
+    _require_flat(source)
+    try:
+        found = json.loads(
+            source, object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite
+        )
+    except DocumentError:
+        raise
+    except ValueError as error:  # an integer of thousands of digits too
+        raise DocumentError(f"it is not JSON: {error}") from None
+    _require_characters(found)
+    return found
+
+
+def read_toml(data: bytes) -> dict[str, Any]:
+    """The value of a TOML text.
+
+    Raises:
+        DocumentError: it is not UTF-8 or not TOML, or nests deeply.
+    """
+    source = text(data)
+    _require_flat(source)
+    try:
+        return tomllib.loads(source)
+    except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
+        raise DocumentError(f"it is not TOML: {error}") from None
+
+
+def write_json(value: Any) -> bytes:
+    """The one JSON text that a value has in a package."""
+    written = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return written.encode() + b"\n"
+
+
+def printable(value: object, longest: int = 300) -> str:
+    """Text for a terminal: one line, nothing that moves the cursor or turns text around."""
+    shown = "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value)
+    )
+    return shown if len(shown) <= longest else f"{shown[:longest]}..."
+
+
+def _require_flat(source: str) -> None:
+    """Count brackets, in strings or not: a text that has many in a row is none of ours."""
+    depth = deepest = 0
+    for letter in source:
+        if letter in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif letter in "]}":
+            depth -= 1
+    if deepest > _DEEPEST:
+        raise DocumentError(f"it nests more than {_DEEPEST} levels deep")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DocumentError(f"it has the key {printable(twice, 60)!r} twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise DocumentError(f"it holds {name}, which JSON does not have")
+
+
+def _finite(digits: str) -> float:
+    found = float(digits)
+    if found in (float("inf"), float("-inf")):
+        raise DocumentError(f"it holds the number {printable(digits, 40)}, which is out of range")
+    return found
+
+
+def _require_characters(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise DocumentError("it holds half of a surrogate pair") from None
