@@ -18,6 +18,7 @@ from conformance.contract import contract
 from conformance.diff import changes, warnings
 from conformance.driver import Driver
 from conformance.matrix import read_matrix
+from conformance.notary import keygen, sign, verify
 from conformance.options import DTYPES, find_device
 from conformance.oracle import Oracle
 from conformance.page import Place, badge, markdown, page
@@ -36,6 +37,10 @@ from strategies import load_case
 @click.group()
 def main() -> None:
     """Conformance of Step3-VL vision encoders; `pytest conformance --impl=NAME` is the main job."""
+
+
+for command in (keygen, sign, verify):
+    main.add_command(command)
 
 
 @main.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from conformance.answers import Answers, answer, write_answers
 from conformance.artifact import Artifact
@@ -19,7 +20,7 @@ from conformance.export import export
 from conformance.options import Options
 from conformance.report import report
 from conformance.results import Results, write_results
-from conformance.statement import statement, subject_of
+from conformance.statement import digest, statement, subject_of
 from conformance.waivers import used
 
 STATEMENT = "statement.json"
@@ -84,11 +85,11 @@ def write_package(
     return Written(results.footer.status, f"{found.result}, level {found.level}: {order.folder}")
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    """Every file of a package of one's own that its statement covers, by its path in it."""
+def contents(folder: Path) -> dict[str, dict[str, Any]]:
+    """The digests of the files of a package of one's own that its statement covers, by path."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     named = {path.relative_to(folder).as_posix(): path for path in files}
-    return {name: path.read_bytes() for name, path in named.items() if name not in SIGNED}
+    return {name: digest(path.read_bytes()) for name, path in named.items() if name not in SIGNED}
 
 
 def _results(cells: Cells, order: Certification, complaints: list[str]) -> Results:

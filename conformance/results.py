@@ -321,13 +321,18 @@ def write_results(results: Results, file: str | Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
+    Path(file).write_bytes(to_bytes(results))
+
+
+def to_bytes(results: Results) -> bytes:
+    """The one content that a file of some results has."""
     records = [
         {"record": "header", "format": FORMAT, **results.header.to_json()},
         *({"record": "line", **line.to_json()} for line in results.lines),
         {"record": "footer", **results.footer.to_json()},
     ]
     texts = [json.dumps(record, ensure_ascii=False, allow_nan=False) for record in records]
-    Path(file).write_text("\n".join(texts) + "\n", encoding="utf-8")
+    return ("\n".join(texts) + "\n").encode()
 
 
 def read_results(file: str | Path) -> Results:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -37,10 +38,10 @@ def generate(file: Path) -> Path:
     """
     public = file.with_name(f"{file.name}.pub")
     signer = CryptoSigner.generate_ed25519()
-    private_key = load_pem_private_key(signer.private_bytes, None)
+    pair = _private(signer.private_bytes)
     for path, data, mode in (
         (file, signer.private_bytes, 0o600),
-        (public, pem(private_key.public_key()), 0o644),
+        (public, pem(pair.public_key()), 0o644),
     ):
         opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(opened, "wb") as stream:
@@ -61,15 +62,20 @@ def sign(payload: bytes, private_key: bytes) -> tuple[bytes, bytes]:
     Raises:
         KeyFileError: it is no such key.
     """
+    key = _private(private_key)
+    envelope = Envelope(payload, PAYLOAD_TYPE, {})
+    envelope.sign(CryptoSigner(key))
+    return write_json(envelope.to_dict()), pem(key.public_key())
+
+
+def _private(data: bytes) -> Ed25519PrivateKey:
     try:
-        key = load_pem_private_key(private_key, None)
+        key = load_pem_private_key(data, None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise KeyFileError("it is no private key in PEM without a password") from None
     if not isinstance(key, Ed25519PrivateKey):
         raise KeyFileError("it is a private key, but not of Ed25519")
-    envelope = Envelope(payload, PAYLOAD_TYPE, {})
-    envelope.sign(CryptoSigner(key))
-    return write_json(envelope.to_dict()), pem(key.public_key())
+    return key
 
 
 def read_key(public_key: bytes) -> SSlibKey:
@@ -89,7 +95,7 @@ def read_key(public_key: bytes) -> SSlibKey:
     return SSlibKey.from_crypto(key)
 
 
-def payload_of(envelope: bytes, parsed: object) -> Envelope:
+def payload_of(envelope: bytes, parsed: dict[str, Any]) -> Envelope:
     """The envelope of a text that has the shape of one.
 
     Raises:

@@ -31,7 +31,7 @@ def statement(
     results: Results,
     waivers: tuple[Waiver, ...],
     challenge: str,
-    files: Mapping[str, bytes],
+    files: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
     """The statement of a package, as JSON values.
 
@@ -40,7 +40,7 @@ def statement(
         results: of the run.
         waivers: that were given.
         challenge: the nonce.
-        files: every other file of the package, by its path in it.
+        files: as of `digest`, every other file of the package, by its path in it.
     """
     header = results.header
     excused = used(waivers, results)
@@ -66,7 +66,7 @@ def statement(
                 "level": found.level,
                 "waived": found.named("waived"),
                 "challenge": challenge,
-                "files": {name: _digest(data) for name, data in files.items()},
+                "files": {name: dict(found) for name, found in files.items()},
             },
         },
     }
@@ -75,16 +75,17 @@ def statement(
 def subject_of(found: Artifact) -> dict[str, Any]:
     """An implementation's files as the subject of a statement."""
     notes = dataclasses.asdict(found)
-    digest = notes.pop("sha256")
-    return {"name": notes.pop("name"), "digest": {"sha256": digest}, "annotations": notes}
+    sha256 = notes.pop("sha256")
+    return {"name": notes.pop("name"), "digest": {"sha256": sha256}, "annotations": notes}
 
 
-def _digest(data: bytes) -> dict[str, Any]:
+def digest(data: bytes) -> dict[str, Any]:
+    """How a statement describes the content of a file."""
     return {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
 
 
 def _table(name: str) -> dict[str, Any]:
     data = resources.files("conformance").joinpath(name).read_bytes()
     annotations = {"version": contract().version} if name == "contract.toml" else {}
-    digest = {"sha256": hashlib.sha256(data).hexdigest()}
-    return {"name": name, "digest": digest, "annotations": annotations}
+    sha256 = hashlib.sha256(data).hexdigest()
+    return {"name": name, "digest": {"sha256": sha256}, "annotations": annotations}
