@@ -7,6 +7,7 @@ import tomllib
 from typing import Any
 
 _DEEPEST = 24
+_LONGEST_INTEGER = 20
 
 
 class DocumentError(ValueError):
@@ -39,11 +40,15 @@ def read_json(data: bytes) -> Any:
     _require_flat(source)
     try:
         found = json.loads(
-            source, object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite
+            source,
+            object_pairs_hook=_object,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+            parse_int=_short,
         )
     except DocumentError:
         raise
-    except ValueError as error:  # an integer of thousands of digits too
+    except ValueError as error:
         raise DocumentError(f"it is not JSON: {error}") from None
     _require_characters(found)
     return found
@@ -108,6 +113,12 @@ def _finite(digits: str) -> float:
     if found in (float("inf"), float("-inf")):
         raise DocumentError(f"it holds the number {printable(digits, 40)}, which is out of range")
     return found
+
+
+def _short(digits: str) -> int:
+    if len(digits) > _LONGEST_INTEGER:
+        raise DocumentError(f"it holds the number {printable(digits, 40)}, which is out of range")
+    return int(digits)
 
 
 def _require_characters(value: Any) -> None:

@@ -121,6 +121,7 @@ zeros = Miniature("zeros", Zeros)
 integer_pixels = Miniature("integer-pixels", IntegerPixels)
 messages = Miniature("messages", Messages)
 unbuildable = Miniature("unbuildable", Unbuildable)
+thumbnail_first_in_one_family = Miniature("thumbnail-first", ThumbnailFirst, ("step3-vl-10b",))
 one_family = Miniature("one-family", ReferenceEncoder, ("step3-vl-10b",))
 not_an_implementation = 7
 

@@ -370,6 +370,12 @@ BAD = [
         file=package.RESULTS,
     ),
     Bad(
+        "a number of a thousand digits",
+        "PK-04",
+        text(package.RESULTS, '"worst": 1.5', f'"worst": {10**999}'),
+        file=package.RESULTS,
+    ),
+    Bad(
         "half a surrogate pair",
         "PK-04",
         text(package.ENVIRONMENT, '"cpu"', '"\\ud800"'),
@@ -512,6 +518,12 @@ BAD = [
         file=package.RESULTS,
     ),
     Bad("a row of another family", "CT-02", line("LA-01", family="step3"), file=package.RESULTS),
+    Bad(
+        "a row of another dtype",
+        "CT-02",
+        line("LA-01", dtype="float16"),
+        file=package.RESULTS,
+    ),
     Bad(
         "core called extended",
         "CT-03",
