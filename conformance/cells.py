@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from conformance.check import all_checks
 from conformance.contract import LEVELS, Clause, contract
 from conformance.diagnosis import Failure, explained
+from conformance.known import Known
 from conformance.options import Options
 from conformance.record import Record
 from conformance.results import Verdict
@@ -115,27 +116,55 @@ class Cells:
             if record.status == "failed"
         ]
 
-    def stale(self) -> list[str]:
-        """What known failures say that no longer happens, one line each."""
-        lines = []
-        for entry in self.options.known:
-            if entry.sometimes:
+    def complaints(self) -> list[str]:
+        """What known failures say that is not so, one line each."""
+        return [
+            complaint
+            for entry in self.options.known
+            for complaint in (*self._unused(entry), *self._untrue(entry))
+        ]
+
+    def _untrue(self, entry: Known) -> Iterable[str]:
+        """What an entry says that no longer happens, or happens in another way."""
+        for clause, family, dtype, cell in self.cells():
+            if not entry.names(clause.id, family, dtype):
                 continue
-            for clause, family, dtype, cell in self.cells():
-                fixed = cell.mark == "passed" and self.complete(clause.id, family, cell)
-                if fixed and entry.names(clause.id, family, dtype):
-                    lines.append(
-                        f"{clause.id} {family} {dtype} is a known failure ({entry.what}), "
-                        "but it passed: remove it from the file"
-                    )
-        return lines
+            where = f"{clause.id} {family} {dtype} is a known failure ({entry.what})"
+            claims = {record.claim: record for record in cell.records}
+            if (
+                cell.mark == "passed"
+                and not entry.sometimes
+                and self.complete(clause.id, family, cell)
+            ):
+                yield f"{where}, but it passed: fixed; remove it from the file"
+            elif "fixed" in claims:
+                yield f"{where}, but its witness passed: fixed, or save another"
+            elif "different" in claims:
+                came = claims["different"].came
+                yield f"{where}, but its witness fails differently: {came}; correct the entry"
+
+    def _unused(self, entry: Known) -> Iterable[str]:
+        """The clauses and families of an entry that this implementation never meets."""
+        found, device = self.options.implementation, self.options.device.type
+        if not set(entry.families) & set(found.families):
+            yield (
+                f"the known failure ({entry.what}) is unused: {found.name} {found.version} has no "
+                f"{' or '.join(entry.families)}; correct its releases or families"
+            )
+        for clause in entry.clauses:
+            for family in entry.families:
+                if family in self.options.families and clause in self.options.clauses:
+                    why = contract()[clause].inapplicable(family, found.interface, device)
+                    if why:
+                        where = f"{clause} {family} is a known failure ({entry.what})"
+                        yield f"{where}, but is never met: unused, {why}; remove it"
 
     def ok(self) -> bool:
         """Whether every clause of the required level passed or is known to fail."""
         required = (
             cell.mark for clause, _, _, cell in self.cells() if self.options.requires(clause.id)
         )
-        return not any(mark in ("failed", "blocked") for mark in required) and not self.stale()
+        return not any(mark in ("failed", "blocked") for mark in required) and not self.complaints()
 
     def _explained(self, family: str, dtype: str) -> dict[str, tuple[str, ...]]:
         """The causes of every clause that failed, known failures included."""

@@ -33,6 +33,7 @@ _REFUSED: tuple[tuple[str, str, object], ...] = (
     ("--error-match", "error_match", "type"),
     ("--known", "known", None),
     ("--no-known", "no_known", False),
+    ("--save-witnesses", "save_witnesses", False),
     ("--failures", "failures", None),
     ("--results", "results", None),
     ("-k", "keyword", ""),

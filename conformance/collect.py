@@ -15,13 +15,21 @@ from safetensors import SafetensorError
 
 from conformance.check import Check, checks_of
 from conformance.driver import Driver
-from conformance.known import match
+from conformance.judge import Verdict
+from conformance.known import Known, match
 from conformance.options import DTYPES, Options
 from conformance.oracle import Oracle
 from conformance.outcome import Outcome, Raised
 from conformance.record import Record
 from conformance.search import Effort, Search, search
 from conformance.trial import Trial
+from conformance.witness import (
+    Witness,
+    find_witness,
+    replayed,
+    witness_file,
+    witnesses,
+)
 from reference import EncoderConfig
 from strategies import Case, Weights, save_case
 
@@ -134,9 +142,26 @@ class CheckItem(pytest.Item):
         return self.path, None, self.name
 
     def _search(self, options: Options, trial: Trial) -> Record:
-        known = self._known(options)
+        entry = self._known(options)
+        if entry is None:
+            return self._searched(options, trial)
+        if options.save_witnesses:
+            return self._witnessed(options, trial, entry)
+        witness = self._witness(options, entry)
+        if witness is None:
+            return self._searched(options, trial, entry)
+        verdict = replayed(self.check, trial, witness.case)
+        if verdict is not None and not verdict.passed:
+            return self._replayed(options, entry, witness, verdict)
+        if verdict is None or entry.sometimes:
+            return self._searched(options, trial, entry)
+        return dataclasses.replace(self._searched(options, trial), claim="fixed")
+
+    def _searched(self, options: Options, trial: Trial, known: Known | None = None) -> Record:
         effort = Effort(options.effort.examples, options.seed, shrink=not known)
-        found = search(self.check, trial, effort)
+        return self._found(options, search(self.check, trial, effort), known)
+
+    def _found(self, options: Options, found: Search, known: Known | None) -> Record:
         if found.refused:
             return self._record(status="refused", cases=found.cases, came=found.refused)
         if found.case is None:
@@ -147,44 +172,97 @@ class CheckItem(pytest.Item):
                 units=found.units,
                 notes=tuple(found.notes),
             )
-        return self._record(
+        return self._failed(
+            options,
+            found.case,
+            found.verdict,
             status="known" if known else "failed",
-            known=known,
+            known=known.what if known else "",
             cases=found.cases,
             left_out=found.left_out,
             units=found.units,
-            error=found.verdict.units,
-            expected=found.verdict.expected,
-            came=found.verdict.came,
-            where=found.verdict.where,
             after=(*self.check.after, *(["SE-08"] if found.stateful else [])),
-            value=found.verdict.excess > 0,
-            kind=found.verdict.kind,
-            case=repr(found.case),
-            digest=found.case.digest,
-            file=self._save(options, found),
         )
 
-    def _known(self, options: Options) -> str:
+    def _failed(self, options: Options, case: Case, verdict: Verdict, **found: Any) -> Record:
+        return self._record(
+            error=verdict.units,
+            expected=verdict.expected,
+            came=verdict.came,
+            where=verdict.where,
+            value=verdict.excess > 0,
+            kind=verdict.kind,
+            case=repr(case),
+            digest=case.digest,
+            file=self._save(options, case, verdict),
+            **found,
+        )
+
+    def _replayed(
+        self, options: Options, entry: Known, witness: Witness, verdict: Verdict
+    ) -> Record:
+        same = verdict.kind in witness.kinds_in(options.implementation.version, entry)
+        return self._failed(
+            options,
+            witness.case,
+            verdict,
+            status="known" if same else "failed",
+            known=entry.what if same else "",
+            claim="" if same else "different",
+            cases=1,
+            witness=witness.name,
+        )
+
+    def _witnessed(self, options: Options, trial: Trial, entry: Known) -> Record:
+        """Replay the witnesses that there are, or else search for one; save what was seen."""
+        release = options.implementation.version
+        for old in witnesses(options.witnesses, self.check.name, self.family, self.dtype):
+            verdict = replayed(self.check, trial, old.case)
+            if verdict is not None and not verdict.passed:
+                witness = old.seen(release, verdict.kind)
+                return self._replayed(options, entry, witness, verdict)
+            old.unseen(release)
+        found = search(self.check, trial, options.effort)
+        record = self._found(options, found, entry)
+        again = replayed(self.check, trial, found.case) if found.case is not None else None
+        if found.case is None or again is None or again.passed:
+            return record
+        file = witness_file(options.witnesses, self.check.name, found.case)
+        kinds = {release: again.kind}
+        made = Witness(file, found.case, self.check.name, kinds, again.expected, again.came)
+        made.save()
+        return dataclasses.replace(record, witness=made.name)
+
+    def _witness(self, options: Options, entry: Known) -> Witness | None:
+        return find_witness(
+            options.witnesses,
+            self.check.name,
+            self.family,
+            self.dtype,
+            options.implementation.version,
+            entry,
+        )
+
+    def _known(self, options: Options) -> Known | None:
+        """The entry of the first of its clauses, if all of them are known to fail."""
         entries = [
             match(options.known, clause, self.family, self.dtype) for clause in self.check.clauses
         ]
-        return "" if None in entries or not entries else str(entries[0].what)  # type: ignore[union-attr]
+        return None if None in entries or not entries else entries[0]
 
-    def _save(self, options: Options, found: Search) -> str:
-        assert found.case is not None
+    def _save(self, options: Options, case: Case, verdict: Verdict) -> str:
         folder = Path(options.failures)
-        name = f"{self.check.name}-{self.family}-{self.dtype}-{found.case.digest[:8]}.safetensors"
+        name = f"{self.check.name}-{self.family}-{self.dtype}-{case.digest[:8]}.safetensors"
         notes = {
             "check": self.check.name,
-            "expected": found.verdict.expected,
-            "came": found.verdict.came,
+            "expected": verdict.expected,
+            "came": verdict.came,
             "implementation": options.implementation.name,
             "version": options.implementation.version,
         }
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            save_case(found.case, folder / name, notes)
+            save_case(case, folder / name, notes)
         except (OSError, SafetensorError) as error:
             return f"(could not be saved: {error})"
         return str(folder / name)

@@ -65,7 +65,7 @@ def environment(implementation: Implementation, device: torch.device) -> Environ
 def _processor(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return platform.processor() or platform.machine()
+    return f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}"
 
 
 def _packages(implementation: Implementation) -> set[str]:

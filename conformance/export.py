@@ -136,6 +136,7 @@ def _finding(record: Record, folder: Path) -> Finding:
         case=record.case,
         digest=record.digest,
         file=_relative(record.file, folder),
+        witness=record.witness,
         notes=record.notes,
     )
 

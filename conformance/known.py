@@ -13,6 +13,9 @@ sometimes = true              # optional: may pass on some machines, and is then
 what = "one line of what is wrong"
 link = "unreported"           # or where it is reported
 ```
+
+The saved cases that show them lie in a folder beside the file, and named like it; see
+`conformance.witness`.
 """
 
 from __future__ import annotations
@@ -20,7 +23,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,8 @@ from packaging.version import InvalidVersion, Version
 
 from conformance.contract import contract
 from reference import FAMILIES
+
+KNOWN_FOLDER = Path(__file__).parent / "known"
 
 _REQUIRED = ("releases", "families", "clauses", "what", "link")
 _OPTIONAL = ("dtypes", "devices", "sometimes")
@@ -92,8 +96,13 @@ def read_known(name: str, file: str | None = None) -> tuple[Known, ...]:
             return _parse(Path(file).read_text(encoding="utf-8"), file)
         except OSError as error:
             raise KnownError(f"cannot read the known failures {file}: {error.strerror}") from None
-    own = resources.files("conformance").joinpath("known", f"{name}.toml")
+    own = KNOWN_FOLDER / f"{name}.toml"
     return _parse(own.read_text(encoding="utf-8"), f"known/{name}.toml") if own.is_file() else ()
+
+
+def witness_folder(name: str, file: str | None = None) -> Path:
+    """The folder of the witnesses of an implementation: beside the file, and named like it."""
+    return Path(file).with_suffix("") if file is not None else KNOWN_FOLDER / name
 
 
 def match(known: Sequence[Known], clause: str, family: str, dtype: str) -> Known | None:

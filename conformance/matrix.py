@@ -14,6 +14,9 @@ from packaging.version import InvalidVersion, Version
 from conformance.contract import LEVELS, Clause, contract
 from conformance.results import Finding, Header, Line, Results, ResultsError, read_results
 
+# Implementation, family, dtype and device: what the releases in a row have in common.
+Group = tuple[str, str, str, str]
+
 
 @dataclass(frozen=True, eq=False)
 class Column:
@@ -46,7 +49,7 @@ class Column:
         return self.header.implementation.version
 
     @property
-    def group(self) -> tuple[str, str, str, str]:
+    def group(self) -> Group:
         """What its releases have in common: implementation, family, dtype and device."""
         return self.implementation, self.family, self.dtype, self.header.settings.device
 
@@ -142,7 +145,7 @@ class Failure:
     bad: tuple[Column, ...]
 
     @property
-    def group(self) -> tuple[str, str, str, str]:
+    def group(self) -> Group:
         """Implementation, family, dtype and device."""
         return self.columns[0].group
 
@@ -219,7 +222,7 @@ class Matrix:
         for group in self.groups:
             for _, clauses in self.levels:
                 for clause in clauses:
-                    bad = tuple(c for c in group if clause.id in c.lines and c.lines[clause.id].bad)
+                    bad = tuple(column for column in group if column.lines[clause.id].bad)
                     if bad:
                         found.append(Failure(clause, tuple(group), bad))
         return found
@@ -253,6 +256,8 @@ def _require_comparable(columns: Iterable[Column]) -> None:
                 f"{column.file} is of contract {column.header.contract}, this suite has "
                 f"{contract().version}: run it again"
             )
+        if lacking := [clause.id for clause in contract().clauses if clause.id not in column.lines]:
+            raise ResultsError(f"{column.file} has no line for {lacking[0]} in {column.family}")
         other = seen.setdefault((*column.group, column.version), column.file)
         if other != column.file:
             what = f"{column.implementation} {column.version} ({column.family}, {column.dtype})"

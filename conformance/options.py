@@ -14,7 +14,7 @@ from conformance import certification as frozen
 from conformance.certification import Certification, read_certification
 from conformance.contract import LEVELS, Level, contract
 from conformance.dtypes import DTYPES as DTYPES
-from conformance.known import Known, KnownError, read_known
+from conformance.known import Known, KnownError, read_known, witness_folder
 from conformance.protocol import Implementation, Unavailable
 from conformance.registry import find_implementation
 from conformance.search import PROFILES, Effort
@@ -40,6 +40,8 @@ class Options:
         matching: of documented errors.
         known: failures that count as known.
         known_from: `own` for the suite's, `none`, or the name of another file.
+        witnesses: the folder of the witnesses of known failures.
+        save_witnesses: whether to make them.
         failures: the folder that failing cases are saved in.
         results: the file that the results are written to, None for none.
         certification: what a run for a certificate needs, None for any other.
@@ -59,6 +61,8 @@ class Options:
     matching: Matching
     known: tuple[Known, ...]
     known_from: str
+    witnesses: Path
+    save_witnesses: bool
     failures: str
     results: Path | None
     certification: Certification | None = None
@@ -126,6 +130,11 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--known", metavar="FILE", help="known failures, instead of the suite's own")
     group.addoption("--no-known", action="store_true", help="count no failure as known")
     group.addoption(
+        "--save-witnesses",
+        action="store_true",
+        help="save the smallest case of each known failure, to be replayed by later runs",
+    )
+    group.addoption(
         "--failures",
         metavar="DIR",
         help="where failing cases are saved; default: conformance-failures, "
@@ -190,6 +199,8 @@ def read_options(config: pytest.Config) -> Options:
         matching=config.getoption("--error-match"),
         known=tuple(k for k in known if k.covers(implementation.version, device.type)),
         known_from=_known_from(config),
+        witnesses=_witnesses(config, implementation),
+        save_witnesses=config.getoption("--save-witnesses"),
         failures=_failures(config, results),
         results=results,
     )
@@ -278,6 +289,17 @@ def _known_from(config: pytest.Config) -> str:
         return "none"
     file = config.getoption("--known")
     return Path(file).name if file else "own"
+
+
+def _witnesses(config: pytest.Config, implementation: Implementation) -> Path:
+    folder = witness_folder(implementation.name, config.getoption("--known"))
+    if config.getoption("--save-witnesses"):
+        if config.getoption("--no-known"):
+            raise pytest.UsageError(
+                "--save-witnesses is about known failures: leave --no-known out"
+            )
+        _require_writable(folder, f"witnesses cannot be saved in {folder}")
+    return folder
 
 
 def _families(config: pytest.Config, implementation: Implementation) -> tuple[str, ...]:

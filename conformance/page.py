@@ -14,9 +14,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from conformance.contract import LEVELS, contract
-from conformance.matrix import Column, Failure, Matrix, standing
+from conformance.known import KNOWN_FOLDER
+from conformance.matrix import Column, Failure, Group, Matrix, standing
 from conformance.plot import HEIGHT, plot
-from conformance.results import Finding
+from conformance.results import Finding, Line
 
 MARKS = {"passed": "✓", "failed": "✗", "known": "◆", "blocked": "⊘", "not checked": "·"}
 
@@ -79,6 +80,7 @@ def _render(template: str, matrix: Matrix, place: Place) -> str:
             marks=MARKS,
             unchecked=_unchecked(matrix),
             anchors=_anchors(matrix),
+            summary=_summary(matrix),
             height=HEIGHT,
         )
     )
@@ -111,6 +113,22 @@ def _anchors(matrix: Matrix) -> dict[tuple[Column, str], str]:
         for number, failure in enumerate(matrix.failures)
         for column in failure.bad
     }
+
+
+def _summary(matrix: Matrix) -> list[tuple[tuple[Group, str, str], list[str]]]:
+    """The clauses that fail in the same releases of a group for the same reason."""
+    found: dict[tuple[Group, str, str], list[str]] = defaultdict(list)
+    for failure in matrix.failures:
+        newest = failure.newest
+        what = newest.known[0].what if newest.known else _in_words(newest)
+        found[failure.group, _spans(failure), what].append(failure.clause.id)
+    return list(found.items())
+
+
+def _in_words(line: Line) -> str:
+    """What came of a failure that is not known."""
+    came = line.failures[0].came if line.failures else "no case"
+    return f"{MARKS[line.verdict]} {came}"
 
 
 def _unchecked(matrix: Matrix) -> list[tuple[str, list[tuple[str, list[str]]]]]:
@@ -148,13 +166,29 @@ def _spans(failure: Failure) -> str:
     return ", ".join(spans)
 
 
+def _saved(finding: Finding, column: Column) -> Path | None:
+    """The saved case: the suite's own witness, or the file beside the results; None for neither."""
+    witness, beside = KNOWN_FOLDER / finding.witness, column.file.parent / finding.file
+    if finding.witness and witness.resolve().is_relative_to(KNOWN_FOLDER) and witness.is_file():
+        return witness
+    return beside if finding.file and beside.is_file() else None
+
+
+def _relative(file: Path, folder: Path) -> str:
+    return PurePath(os.path.relpath(file, folder)).as_posix()
+
+
 def _href(finding: Finding, column: Column, folder: Path) -> str:
-    path = PurePath(os.path.relpath(column.file.parent / finding.file, folder))
-    return quote(path.as_posix())
+    """A link to the saved case; empty if there is none."""
+    file = _saved(finding, column)
+    return quote(_relative(file, folder)) if file else ""
 
 
 def _command(finding: Finding, column: Column) -> str:
-    """The line that replays a case, from the folder where the page was made."""
-    file = PurePath(os.path.relpath(column.file.parent / finding.file)).as_posix()
+    """The line that replays a case, from the folder where the page was made; empty without one."""
+    file = _saved(finding, column)
+    if file is None:
+        return ""
     spec = column.header.implementation.spec
-    return f"python -m conformance replay {shlex.quote(file)} --impl={shlex.quote(spec)}"
+    path = shlex.quote(_relative(file, Path()))
+    return f"python -m conformance replay {path} --impl={shlex.quote(spec)}"

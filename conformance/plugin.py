@@ -172,7 +172,7 @@ class Reporter:
 
     def _write(self, file: Path, cells: Cells, status: int) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        complaints = [*self.faults, *self.unbuildable(), *cells.stale()]
+        complaints = [*self.faults, *self.unbuildable(), *cells.complaints()]
         results = export(cells, file.parent, int(status), complaints)
         write_results(results, file)
         _forget_other_cases(results, file)

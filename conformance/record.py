@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 Status = Literal["passed", "failed", "known", "empty", "refused", "unbuildable"]
 
+Claim = Literal["", "fixed", "different"]
+
 
 @dataclass(frozen=True)
 class Record:
@@ -35,6 +37,9 @@ class Record:
         digest: of the failing case.
         file: where the failing case is saved.
         known: what is wrong, if it is a known failure.
+        witness: the saved witness that was replayed, by its name; empty for a search.
+        claim: what became of what is said to be known: `fixed` if its witness passes, `different`
+            if that fails in another way than it was seen to; else empty.
         notes: of the cases that passed.
         seconds: spent in all, and inside the implementation's calls and the oracle's.
         encoders: the part of `seconds` inside encoders.
@@ -60,6 +65,8 @@ class Record:
     digest: str = ""
     file: str = ""
     known: str = ""
+    witness: str = ""
+    claim: Claim = ""
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     encoders: float = 0.0

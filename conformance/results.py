@@ -131,7 +131,7 @@ class Environment(_Part):
     Attributes:
         python: implementation and version.
         platform: system, release and machine.
-        processor: the accelerator's name, or the CPU's.
+        processor: the accelerator's name, or the CPU's architecture and vector extension.
         packages: versions of torch, NumPy, Hypothesis, safetensors, and of the implementation's
             distribution with what it requires, by name.
         numerics: threads and the flags that decide about rounding, by name.
@@ -193,6 +193,7 @@ class Finding(_Part):
         case: the failing one on one line.
         digest: of the failing case.
         file: the failing case, relative to the result file.
+        witness: the witness of a known failure that it is, in the suite's folder of known failures.
         notes: of the cases that passed.
     """
 
@@ -211,6 +212,7 @@ class Finding(_Part):
     case: str = ""
     digest: str = ""
     file: str = ""
+    witness: str = ""
     notes: tuple[str, ...] = ()
 
     @property

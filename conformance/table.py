@@ -23,10 +23,11 @@ def print_results(console: Console, cells: Cells) -> None:
     _print_notes(console, cells)
     _print_not_checked(console, cells)
     _print_known(console, cells)
+    _print_unwitnessed(console, cells)
     for clause, cell, record in cells.failures():
         print_failure(console, clause, cell, record, cells.options.spec)
-    for line in cells.stale():
-        console.print(Text(line, style="bold red"))
+    for line in cells.complaints():
+        console.print(Text(line, style="bold red"), soft_wrap=True)
     _print_summary(console, cells)
 
 
@@ -83,6 +84,17 @@ def _print_known(console: Console, cells: Cells) -> None:
         where = "; ".join(f"{column}: {', '.join(ids)}" for column, ids in columns.items())
         line = Text(f"known: {entry.what} [{entry.link}]: {where}", style="yellow")
         console.print(line, soft_wrap=True)
+
+
+def _print_unwitnessed(console: Console, cells: Cells) -> None:
+    found: dict[str, list[str]] = defaultdict(list)
+    for clause, family, dtype, cell in cells.cells():
+        if cell.mark == "known" and not any(record.witness for record in cell.records):
+            found[_column(cells, family, dtype)].append(clause.id)
+    if found:
+        where = "; ".join(f"{column}: {', '.join(ids)}" for column, ids in found.items())
+        line = f"known, but without a witness (--save-witnesses makes them): {where}"
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _column(cells: Cells, family: str, dtype: str) -> str:

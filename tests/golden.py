@@ -100,6 +100,8 @@ def write(
         matching=MATCHING,
         known=(),
         known_from="none",
+        witnesses=folder,
+        save_witnesses=False,
         failures=str(file.parent),
         results=None,
         certification=order,

@@ -62,6 +62,15 @@ class OneItem(ReferenceEncoder):
         return super().get_image_feature(items)
 
 
+class OneTypedItem(ReferenceEncoder):
+    """A call takes exactly one item, and says so in another way."""
+
+    def get_image_feature(self, items):  # noqa: D102
+        if len(items) != 1:
+            raise TypeError("one item only")
+        return super().get_image_feature(items)
+
+
 class Zeros(ReferenceEncoder):
     """The result has the right shape and is zero."""
 
@@ -117,6 +126,7 @@ batched = Miniature("batched", Batched)
 thumbnail_first = Miniature("thumbnail-first", ThumbnailFirst)
 height_first = Miniature("height-first", HeightFirst)
 one_item = Miniature("one-item", OneItem)
+one_typed_item = Miniature("one-typed-item", OneTypedItem)
 zeros = Miniature("zeros", Zeros)
 integer_pixels = Miniature("integer-pixels", IntegerPixels)
 messages = Miniature("messages", Messages)

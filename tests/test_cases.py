@@ -366,3 +366,14 @@ def test_a_case_on_one_line() -> None:
 def test_brief(value: Any, text: str) -> None:
     """Values read briefly: counts by value, other tensors by dtype and shape."""
     assert brief(value) == text
+
+
+def test_a_case_is_saved_as_the_same_bytes(tmp_path: Path) -> None:
+    """Its notes, too, stand in one order."""
+    case = a_case()
+    notes = {str(number): number for number in range(20)}
+    contents = set()
+    for number in range(3):
+        save_case(case, tmp_path / f"{number}.safetensors", notes)
+        contents.add((tmp_path / f"{number}.safetensors").read_bytes())
+    assert len(contents) == 1

@@ -57,9 +57,14 @@ def contracted(*lines: Line, family: str = "step3") -> list[Line]:
 
 
 def of(folder: Path, *found: Results) -> Matrix:
-    """The matrix of some results, written to files and read back."""
+    """The matrix of some results, filled up to the whole contract, written and read back."""
     for place, one in enumerate(found):
-        write_results(one, folder / f"{place}.jsonl")
+        lines = [
+            line
+            for family in one.header.settings.families
+            for line in contracted(*(o for o in one.lines if o.family == family), family=family)
+        ]
+        write_results(Results.of(one.header, lines, 0), folder / f"{place}.jsonl")
     return read_matrix(folder)
 
 
@@ -178,8 +183,24 @@ def test_whatever_results_say_is_text(tmp_path: Path, place: Place) -> None:
     ElementTree.fromstring(badge(matrix))
 
 
+def test_clauses_that_fail_alike_share_a_row(tmp_path: Path, place: Place) -> None:
+    """Of one entry and in the same releases; another release or entry has a row of its own."""
+    other = KnownFailure("another", "unreported", ">=1")
+    known = {"verdict": "known", "known": (KNOWN,)}
+    matrix = of(
+        tmp_path,
+        results(version="1", lines=[bad(**known), bad("LA-03", **known), bad("BA-02", **known)]),
+        results(version="2", lines=[bad(**known), bad("LA-03", **known)]),
+        results(version="3", lines=[bad("EN-07", verdict="known", known=(other,))]),
+    )
+    rows = [row.split(" | ") for row in markdown(matrix, place).splitlines() if KNOWN.what in row]
+    assert [(row[2], row[3]) for row in rows] == [("1 to 2", "LA-02, LA-03"), ("1", "BA-02")]
+
+
 def test_a_page_leads_to_the_saved_cases(tmp_path: Path) -> None:
     """Links are relative to the page, wherever it stands."""
+    (tmp_path / "r-cases").mkdir()
+    (tmp_path / "r-cases" / "case.safetensors").touch()
     matrix = of(tmp_path, results(lines=contracted(bad())))
     folder = tmp_path / "docs" / "deep"
     links = [unquote(href) for href in Elements(page(matrix, Place(folder, "today"))).all("href")]
@@ -243,6 +264,13 @@ def test_a_badge_counts_several_releases(tmp_path: Path) -> None:
         results(version="2", lines=contracted(bad())),
     ]
     assert "1 of 2 pass core" in badge(of(tmp_path, *found))
+
+
+def test_a_file_without_a_clause_is_refused(tmp_path: Path) -> None:
+    """The clause is named."""
+    write_results(results(lines=contracted()[1:]), tmp_path / "r.jsonl")
+    with pytest.raises(ResultsError, match="NP-01"):
+        read_matrix(tmp_path)
 
 
 def test_two_files_of_one_release_are_refused(tmp_path: Path) -> None:

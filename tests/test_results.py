@@ -123,6 +123,7 @@ def test_what_cannot_be_built_is_a_reason(check: Check, tmp_path: Path) -> None:
     [
         (("--results=r.jsonl", "--failures=here"), "leave --failures out"),
         (("--results=.",), "is a folder"),
+        (("--save-witnesses", "--no-known"), "leave --no-known out"),
     ],
 )
 def test_options_that_cannot_be_are_refused(
