@@ -62,9 +62,13 @@ def verify(folder: Path, key: Path | None, challenge: str | None) -> None:
 
     The exit status is 0 if it is accepted, 1 if it breaks a rule, and 2 if it is no package.
     """
+    import torch
+
+    from conformance.collect import prepare_device
     from conformance.verification import NotAPackage
     from conformance.verification import verify as verified
 
+    prepare_device(torch.device("cpu"))
     trusted = key.read_bytes() if key else None
     try:
         found = verified(folder, key=trusted, challenge=challenge)
