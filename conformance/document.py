@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
+from collections import Counter
 from typing import Any
 
 _DEEPEST = 24
 _LONGEST_INTEGER = 20
+
+# Of a line of TOML: long dotted keys take a parser the square of their length.
+_LONGEST_LINE = 4000
+_MOST_DOTS = 100
+
+_BRACKETS = re.compile(r"[\[\]{}]")
 
 
 class DocumentError(ValueError):
@@ -58,10 +66,13 @@ def read_toml(data: bytes) -> dict[str, Any]:
     """The value of a TOML text.
 
     Raises:
-        DocumentError: it is not UTF-8 or not TOML, or nests deeply.
+        DocumentError: it is not UTF-8 or not TOML, nests deeply, or has a line that is too long.
     """
     source = text(data)
     _require_flat(source)
+    for place, line in enumerate(source.split("\n"), 1):
+        if len(line) > _LONGEST_LINE or line.count(".") > _MOST_DOTS:
+            raise DocumentError(f"line {place} is too long, or has too many dots")
     try:
         return tomllib.loads(source)
     except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
@@ -85,12 +96,9 @@ def printable(value: object, longest: int = 300) -> str:
 def _require_flat(source: str) -> None:
     """Count brackets, in strings or not: a text that has many in a row is none of ours."""
     depth = deepest = 0
-    for letter in source:
-        if letter in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif letter in "]}":
-            depth -= 1
+    for bracket in _BRACKETS.finditer(source):
+        depth += 1 if bracket[0] in "[{" else -1
+        deepest = max(deepest, depth)
     if deepest > _DEEPEST:
         raise DocumentError(f"it nests more than {_DEEPEST} levels deep")
 
@@ -98,8 +106,7 @@ def _require_flat(source: str) -> None:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise DocumentError(f"it has the key {printable(twice, 60)!r} twice")
     return found
 

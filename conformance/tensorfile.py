@@ -10,7 +10,7 @@ from torch import Tensor
 
 from conformance.document import DocumentError, read_json
 
-_LONGEST_HEADER = 1 << 20
+_LONGEST_HEADER = 1 << 18
 _LENGTH = 8
 
 

@@ -28,7 +28,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from conformance.contract import contract
-from conformance.document import DocumentError, read_toml
+from conformance.document import DocumentError, printable, read_toml
 from conformance.dtypes import DTYPES
 from conformance.results import Line, Results
 from reference import FAMILIES
@@ -147,7 +147,8 @@ def _entry(entry: Any, where: str) -> Waiver:
     values = {**dict.fromkeys(_WIDTH, ""), **entry}
     for name, (holds, rule) in _RULES.items():
         if not holds(values[name]):
-            raise WaiverError(f"{where} has the {name} {values[name]!r}; it must be {rule}")
+            given = printable(values[name], 80)
+            raise WaiverError(f"{where} has the {name} {given!r}; it must be {rule}")
     return Waiver(**{**values, "witnesses": tuple(values["witnesses"])})
 
 

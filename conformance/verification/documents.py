@@ -16,19 +16,11 @@ from conformance.document import DocumentError, printable, read_json, write_json
 from conformance.results import Results, ResultsError, results_of, to_bytes
 from conformance.rules import Breach
 from conformance.statement import FORMAT
-from conformance.verification.layout import Layout, NotAPackage
+from conformance.verification.layout import Layout, NotAPackage, Refused
 
 _LONGEST_LINE = 1 << 20
 _MOST_LINES = 2000
 _MOST_ENTRIES = 2000
-
-
-class Refused(Exception):  # noqa: N818
-    """A text breaks a rule, so that nothing more can be said of it."""
-
-    def __init__(self, breach: Breach) -> None:
-        super().__init__(str(breach))
-        self.breach = breach
 
 
 @dataclass(frozen=True)

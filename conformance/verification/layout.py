@@ -36,6 +36,14 @@ class NotAPackage(Exception):  # noqa: N818
     """A folder holds nothing that says it is a package; the message says what it lacks."""
 
 
+class Refused(Exception):  # noqa: N818
+    """A file breaks a rule, so that nothing more can be said of it."""
+
+    def __init__(self, breach: Breach) -> None:
+        super().__init__(str(breach))
+        self.breach = breach
+
+
 @dataclass(frozen=True)
 class Layout:
     """The files of a package that may be opened.
@@ -54,13 +62,16 @@ class Layout:
         """The content of a file; never more than its size when it was looked at.
 
         Raises:
-            OSError: it cannot be read, or is no plain file any more.
+            Refused: it cannot be read, or is no plain file any more.
         """
-        opened = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with os.fdopen(opened, "rb") as stream:
-            if not stat.S_ISREG(os.fstat(opened).st_mode):
-                raise OSError(f"{name} is no plain file")
-            return stream.read(self.sizes[name])
+        try:
+            opened = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            with os.fdopen(opened, "rb") as stream:
+                if stat.S_ISREG(os.fstat(opened).st_mode):
+                    return stream.read(self.sizes[name])
+        except OSError as error:
+            raise Refused(Breach("PK-02", f"it cannot be read: {error.strerror}", name)) from None
+        raise Refused(Breach("PK-02", "it is no plain file any more", name))
 
 
 def read_layout(folder: Path) -> Layout:

@@ -10,8 +10,8 @@ from conformance.document import DocumentError
 from conformance.rules import Breach
 from conformance.signature import KeyFileError, is_signed_by, payload_of, read_key
 from conformance.statement import digest
-from conformance.verification.documents import Refused, read_envelope
-from conformance.verification.layout import Layout
+from conformance.verification.documents import read_envelope
+from conformance.verification.layout import Layout, Refused
 
 
 def check_files(layout: Layout, said: Mapping[str, Mapping[str, Any]]) -> Iterator[Breach]:

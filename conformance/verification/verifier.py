@@ -6,18 +6,20 @@ import datetime
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from conformance import package
 from conformance.answers import Answers
 from conformance.certificate import Certificate, certificate
+from conformance.protocol import Interface
 from conformance.results import Results
 from conformance.rules import Breach
 from conformance.statement import statement
 from conformance.verification.completeness import check_footer, check_lines, check_verdicts
-from conformance.verification.documents import Documents, Refused, read_documents
+from conformance.verification.documents import Documents, read_documents
 from conformance.verification.excuses import check_waivers
 from conformance.verification.failures import check_failures
-from conformance.verification.layout import Layout, read_layout
+from conformance.verification.layout import Layout, Refused, read_layout
 from conformance.verification.provenance import (
     check_environment,
     check_profile,
@@ -73,14 +75,20 @@ def verify(
     layout = read_layout(folder)
     if layout.breaches:
         return Verification(layout.breaches)
+    day = today or datetime.datetime.now(tz=datetime.UTC).date()
     try:
-        documents = read_documents(layout)
-        waivers, data = _waivers(layout)
+        return _verified(layout, key, challenge, day)
     except Refused as refused:
         return Verification((refused.breach,))
+
+
+def _verified(
+    layout: Layout, key: bytes | None, challenge: str | None, day: datetime.date
+) -> Verification:
+    documents = read_documents(layout)
+    waivers, data = _waivers(layout)
     results, excused = documents.results, used(waivers, documents.results)
     found = certificate(results, excused)
-    day = today or datetime.datetime.now(tz=datetime.UTC).date()
     answers = list(read_all_answers(layout, results, documents.claims["challenge"], challenge))
     breaches = [
         *check_files(layout, documents.claims["files"]),
@@ -102,7 +110,8 @@ def verify(
     recomputed = Recomputed()
     for answer in answers:
         assert isinstance(answer, Answers)
-        recompute(answer, results.header.implementation.interface, excused, recomputed)  # type: ignore[arg-type]
+        interface = cast(Interface, results.header.implementation.interface)
+        recompute(answer, interface, excused, recomputed)
     return Verification(
         tuple(recomputed.breaches),
         results,
