@@ -13,10 +13,6 @@ Standing = Literal["passed", "waived", "unjudged", "failed"]
 Result = Literal["PASSED", "WARNED", "FAILED"]
 Reached = Literal["none", "core", "strict", "extended"]
 
-# Clauses that may stay open where they apply: no checkpoint has the configuration that EN-04 asks
-# for in `PerceptionEncoder`, and in a narrow dtype the reference itself overflows under EN-12.
-_MAY_STAY_OPEN = {"EN-04": "refused", "EN-12": "empty"}
-
 
 @dataclass(frozen=True)
 class Certificate:
@@ -62,8 +58,18 @@ def standing(line: Line, waived: bool) -> Standing:
         return "passed"
     if line.bad and line.complete and waived:
         return "waived"
-    open_status = _MAY_STAY_OPEN.get(line.clause)
-    judged = {finding.status for finding in line.checks}
-    if line.verdict == "not checked" and line.complete and judged == {open_status}:
+    if line.verdict == "not checked" and line.complete and _may_stay_open(line):
         return "unjudged"
     return "failed"
+
+
+def _may_stay_open(line: Line) -> bool:
+    """Whether there may be nothing to judge, although the clause applies.
+
+    No checkpoint of `PerceptionEncoder` has the class token that EN-04 asks for, so no encoder
+    must; and in float16 the reference itself may overflow in every case of EN-12.
+    """
+    statuses = {finding.status for finding in line.checks}
+    if line.clause == "EN-04":
+        return statuses == {"refused"} and line.family != "step3"
+    return line.clause == "EN-12" and statuses == {"empty"} and line.dtype == "float16"
