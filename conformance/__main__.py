@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import sys
 from pathlib import Path
+from typing import get_args
 
 import click
 import pytest
@@ -13,22 +14,26 @@ from rich.table import Table
 
 from conformance.calibration import comfortable, compared, read_all
 from conformance.check import Check, all_checks
-from conformance.collect import prepare_device
 from conformance.contract import contract
+from conformance.corpus import write_corpus
+from conformance.device import nearest_device, prepare_device
 from conformance.diff import changes, warnings
-from conformance.driver import Driver
+from conformance.isolation.gateway import find_place
+from conformance.isolation.remote import driver_of, find_anywhere
 from conformance.matrix import read_matrix
 from conformance.notary import keygen, sign, verify
-from conformance.options import DTYPES, find_device
+from conformance.options import DTYPES
 from conformance.oracle import Oracle
 from conformance.page import Place, badge, markdown, page
-from conformance.power import Detection, examine_all, scores, subjects
+from conformance.power import Detection, examine_all, in_one_family, scores, subjects
 from conformance.power_report import markdown as power_markdown
 from conformance.power_report import summary, write_json
-from conformance.protocol import Unavailable
+from conformance.protocol import Interface, Unavailable
 from conformance.registry import BUILT_IN, find_implementation, published
 from conformance.results import ResultsError, read_results
 from conformance.search import PROFILES, confirmed
+from conformance.sharpening import sharpest
+from conformance.starter import StarterError, write_starter
 from conformance.trial import LeftOut, NotOffered, Trial
 from reference import FAMILIES
 from strategies import load_case
@@ -70,25 +75,65 @@ def implementations() -> None:
 
 
 @main.command()
+@click.argument("name")
+@click.option(
+    "--family",
+    "families",
+    multiple=True,
+    type=click.Choice(FAMILIES),
+    default=["step3-vl-10b"],
+    show_default=True,
+    help="repeatable",
+)
+@click.option(
+    "--interface",
+    type=click.Choice(get_args(Interface)),
+    default="items",
+    show_default=True,
+    help="what your encoder takes: a list of items, or flat tensors for one request",
+)
+def init(name: str, families: tuple[str, ...], interface: Interface) -> None:
+    """Write a commented adapter NAME.py for your own encoder, which runs at once."""
+    try:
+        file = write_starter(Path(), name, tuple(dict.fromkeys(families)), interface)
+    except StarterError as error:
+        raise click.UsageError(str(error)) from None
+    click.echo(f"wrote {file}; the reference answers until you put your encoder in its place:")
+    click.echo(f"  pytest conformance --impl={file}:{name} --profile=smoke")
+
+
+@main.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option("--impl", required=True, metavar="NAME", help="the implementation")
 @click.option("--device", default="cpu", show_default=True, help="a torch device")
+@click.option("--python", metavar="PATH", help="run it in another interpreter")
+@click.option("--gateway", metavar="SPEC", help="run it through an execnet gateway")
+@click.option("--timeout", default=60.0, show_default=True, help="seconds of a call there")
 @click.option("--check", "check_name", help="another check than the one that saved the case")
-def replay(file: str, impl: str, device: str, check_name: str | None) -> None:
+def replay(
+    file: str,
+    impl: str,
+    device: str,
+    python: str | None,
+    gateway: str | None,
+    timeout: float,
+    check_name: str | None,
+) -> None:
     """Run a saved case again; the exit status is 1 if it still fails."""
     try:
         case, notes = load_case(file)
-        implementation = find_implementation(impl)
-        place = find_device(device)
+        place = find_place(python, gateway, timeout=timeout, restarts=20)
+        implementation, where = find_anywhere(impl, place, device)
         check = _check(check_name or notes.get("check"))
     except (ValueError, Unavailable, pytest.UsageError) as error:
         raise click.UsageError(str(error)) from None
-    prepare_device(place)
-    driver = Driver(implementation, place)
-    trial = Trial(driver, Oracle(case.dtype, place), case.config.family, case.dtype)
+    noise_device = nearest_device(where)
+    prepare_device(noise_device)
+    driver = driver_of(implementation, where)
+    trial = Trial(driver, Oracle(case.dtype, noise_device), case.config.family, case.dtype)
     click.echo(f"{check.name}: {check.sentence}")
     click.echo(f"  case      {case!r}")
-    click.echo(f"  on        {implementation.name} {implementation.version}, {place}")
+    click.echo(f"  on        {implementation.name} {implementation.version}, {where}")
     try:
         verdict = confirmed(check, trial, case)
     except (LeftOut, NotOffered) as reason:
@@ -98,7 +143,7 @@ def replay(file: str, impl: str, device: str, check_name: str | None) -> None:
         if getattr(verdict, name):
             click.echo(f"  {name:9} {getattr(verdict, name)}")
     if not verdict.passed and driver.last_trace:
-        click.echo(f"the last exception of the implementation:\n{driver.last_trace}")
+        click.echo(f"the last words of the implementation:\n{driver.last_trace}")
     click.echo("  passed" if verdict.passed else "  FAILED")
     sys.exit(0 if verdict.passed else 1)
 
@@ -120,6 +165,10 @@ def replay(file: str, impl: str, device: str, check_name: str | None) -> None:
 @click.option("--seeds", default=1, show_default=True, help="seeds for each harmless difference")
 @click.option("--only", help="names that contain this text")
 @click.option("--quick", is_flag=True, help="make only the checks of each fault's own clause")
+@click.option("--drawn", is_flag=True, help="leave the frozen sharp cases out")
+@click.option("--once", is_flag=True, help="run each in one of its families")
+@click.option("--alarms", is_flag=True, help="run harmless differences only")
+@click.option("--turns", default=1, show_default=True, help="a seed makes each N-th check only")
 @click.option("--jobs", default=2, show_default=True, help="processes")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="write everything")
 @click.option("--markdown", "markdown_file", type=click.Path(path_type=Path), help="write a table")
@@ -132,6 +181,10 @@ def power(
     seeds: int,
     only: str | None,
     quick: bool,
+    drawn: bool,
+    once: bool,
+    alarms: bool,
+    turns: int,
     jobs: int,
     json_file: Path | None,
     markdown_file: Path | None,
@@ -139,11 +192,18 @@ def power(
     """Run planted faults and harmless differences; the exit status is 1 if one is misjudged."""
     families = impl_family or FAMILIES
     try:
-        found = subjects(faults, families, dtype, profile, quick=quick)
-        found += [] if quick else subjects(harmless, families, dtype, profile, range(seeds))
+        found = []
+        if not alarms:
+            found += subjects(faults, families, dtype, profile, quick=quick, sharp=not drawn)
+        if not quick:
+            every = range(seeds)
+            found += subjects(
+                harmless, families, dtype, profile, every, sharp=not drawn, turns=turns
+            )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     found = [subject for subject in found if only is None or only in subject.name]
+    found = in_one_family(found) if once else found
     detections = []
     for done in examine_all(found, jobs):
         detections.append(done)
@@ -155,6 +215,21 @@ def power(
     if markdown_file:
         markdown_file.write_text(power_markdown(results, detections), encoding="utf-8")
     sys.exit(1 if any(score.missed or score.false_alarms for score in results) else 0)
+
+
+@main.command()
+@click.argument("family", type=click.Choice(FAMILIES))
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--faults", default="tests.faults:FAULTS", show_default=True, help="a catalogue")
+def corpus(family: str, folder: Path, faults: str) -> None:
+    """Choose the frozen sharp cases of a FAMILY anew, and write them to FOLDER."""
+    try:
+        found = sharpest(faults, family)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    file = folder / f"{family}.safetensors"
+    write_corpus(found, file)
+    click.echo(f"{file}: {len(found)} cases, {file.stat().st_size / 1e6:.1f} MB")
 
 
 @main.command()

@@ -15,6 +15,7 @@ from torch import Tensor
 from conformance.challenge import Question
 from conformance.document import DocumentError, read_json
 from conformance.driver import Driver
+from conformance.isolation.remote import RemoteDriver
 from conformance.outcome import Outcome, Returned
 from conformance.tensorfile import read_tensors
 
@@ -58,7 +59,7 @@ def file_name(family: str, dtype: str) -> str:
     return f"{family}-{dtype}.safetensors"
 
 
-def answer(driver: Driver, questions: Sequence[Question]) -> tuple[Answer, ...]:
+def answer(driver: Driver | RemoteDriver, questions: Sequence[Question]) -> tuple[Answer, ...]:
     """Put questions to an implementation."""
     return tuple(_answer(question.case.digest, driver.run(question.case)) for question in questions)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from conformance.check import all_checks
-from conformance.collect import prepare_device
+from conformance.device import prepare_device
 from conformance.driver import Driver
 from conformance.judge import Distance, limits
 from conformance.options import DTYPES

@@ -16,6 +16,7 @@ from conformance.record import Record
 from conformance.results import Verdict
 
 _NOT_JUDGED = {
+    "abandoned": "the run was given up",
     "refused": "the implementation refuses the configuration",
     "unbuildable": "no encoder can be built",
 }
@@ -100,9 +101,11 @@ class Cells:
     ) -> Cell:
         records = tuple(self._records[clause, family, dtype])
         judged = [r for r in records if r.status in ("passed", "failed", "known")]
-        if not judged:
+        broken = any(r.status == "failed" for r in judged)
+        abandoned = any(r.status == "abandoned" for r in records)
+        if not judged or (abandoned and not broken):
             return Cell("not checked", records, reason=self._reason(clause, family, records))
-        if not any(r.status == "failed" for r in judged):
+        if not broken:
             known = any(r.status == "known" for r in judged)
             return Cell("known" if known else "passed", records)
         return Cell("blocked" if causes[clause] else "failed", records, causes[clause])
@@ -161,10 +164,10 @@ class Cells:
 
     def ok(self) -> bool:
         """Whether every clause of the required level passed or is known to fail."""
-        required = (
-            cell.mark for clause, _, _, cell in self.cells() if self.options.requires(clause.id)
-        )
-        return not any(mark in ("failed", "blocked") for mark in required) and not self.complaints()
+        required = [cell for clause, _, _, cell in self.cells() if self.options.requires(clause.id)]
+        failed = any(cell.mark in ("failed", "blocked") for cell in required)
+        abandoned = any(r.status == "abandoned" for cell in required for r in cell.records)
+        return not (failed or abandoned or self.complaints())
 
     def _explained(self, family: str, dtype: str) -> dict[str, tuple[str, ...]]:
         """The causes of every clause that failed, known failures included."""

@@ -48,6 +48,9 @@ _REFUSED: tuple[tuple[str, str, object], ...] = (
     ("--junitxml/--junit-xml", "xmlpath", None),
 )
 
+# The digest of the files and the environment are those of the suite's own interpreter.
+_ELSEWHERE = (("--python", "python"), ("--gateway", "gateway"))
+
 _EXTRA = ("cryptography", "jsonschema", "matplotlib", "securesystemslib")
 
 _HERE = Path(__file__).parent
@@ -111,6 +114,12 @@ def _require_frozen(config: pytest.Config) -> None:
             raise pytest.UsageError(
                 f"{names} cannot be given with --certify: it changes what is checked or written, "
                 "and a certificate is of the frozen profile"
+            )
+    for name, attribute in _ELSEWHERE:
+        if getattr(config.option, attribute, None) is not None:
+            raise pytest.UsageError(
+                f"{name} cannot be given with --certify: install the suite beside the "
+                "implementation, whose files and environment are certified too"
             )
     if [Path(argument).resolve() for argument in config.args] != [_HERE]:
         raise pytest.UsageError("a certificate is of all checks: pytest conformance --certify=DIR")

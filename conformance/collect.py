@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from safetensors import SafetensorError
 
 from conformance.check import Check, checks_of
-from conformance.driver import Driver
+from conformance.isolation.remote import driver_of
 from conformance.judge import Verdict
 from conformance.known import Known, match
 from conformance.options import DTYPES, Options
 from conformance.oracle import Oracle
-from conformance.outcome import Outcome, Raised
+from conformance.outcome import Outcome, Raised, unbuilt
 from conformance.record import Record
 from conformance.search import Effort, Search, search
 from conformance.trial import Trial
@@ -42,7 +41,7 @@ class Bench:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.driver = Driver(options.implementation, options.device)
+        self.driver = driver_of(options.implementation, options.device)
         self._oracles: dict[str, Oracle] = {}
         self._unbuildable: dict[tuple[str, str], str] = {}
 
@@ -50,7 +49,7 @@ class Bench:
         """The trial of a family and dtype."""
         found = DTYPES[dtype]
         if dtype not in self._oracles:
-            self._oracles[dtype] = Oracle(found, self.options.device)
+            self._oracles[dtype] = Oracle(found, self.options.noise_device)
         oracle = self._oracles[dtype]
         return Trial(self.driver, oracle, family, found, self.options.matching)
 
@@ -60,14 +59,14 @@ class Bench:
             config = EncoderConfig.tiny(family)
             case = Case(config, Weights.drawn(config, 0), (), DTYPES[dtype])
             outcome = self.driver.run(case)
-            stopped = isinstance(outcome, Raised) and outcome.stage != "call"
-            self._unbuildable[family, dtype] = _whole(outcome) if stopped else ""
+            self._unbuildable[family, dtype] = _whole(outcome) if unbuilt(outcome) else ""
         return self._unbuildable[family, dtype]
 
 
 def _whole(outcome: Outcome) -> str:
-    """An exception with all lines of its message, on one."""
-    assert isinstance(outcome, Raised)
+    """What came instead of an encoder, with all lines of an exception's message, on one."""
+    if not isinstance(outcome, Raised):
+        return str(outcome)
     return f"{outcome.type}: {' / '.join(outcome.message.strip().splitlines())}"
 
 
@@ -117,8 +116,9 @@ class CheckItem(pytest.Item):
         bench = self.config.stash[BENCH]
         trial = bench.trial(self.family, self.dtype)
         start, encoders = time.perf_counter(), trial.driver.seconds + trial.oracle.seconds
-        reason = bench.unbuildable(self.family, self.dtype)
-        if reason:
+        if trial.driver.given_up:
+            found = self._record(status="abandoned", came=trial.driver.given_up)
+        elif reason := bench.unbuildable(self.family, self.dtype):
             found = self._record(status="unbuildable", came=reason)
         else:
             found = self._search(bench.options, trial)
@@ -128,7 +128,7 @@ class CheckItem(pytest.Item):
             encoders=trial.driver.seconds + trial.oracle.seconds - encoders,
         )
         self.user_properties.append(("conformance", self.record.to_json()))
-        if self.record.status in ("failed", "known", "unbuildable"):
+        if self.record.status in ("failed", "known", "unbuildable", "abandoned"):
             raise CheckFailed(self.record.came)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ARG002
@@ -159,11 +159,16 @@ class CheckItem(pytest.Item):
 
     def _searched(self, options: Options, trial: Trial, known: Known | None = None) -> Record:
         effort = Effort(options.effort.examples, options.seed, shrink=not known)
-        return self._found(options, search(self.check, trial, effort), known)
+        restarts = trial.driver.restarts
+        record = self._found(options, trial, search(self.check, trial, effort), known)
+        ended = trial.driver.restarts > restarts and record.status in ("failed", "known")
+        return dataclasses.replace(record, printed=trial.driver.last_words) if ended else record
 
-    def _found(self, options: Options, found: Search, known: Known | None) -> Record:
+    def _found(self, options: Options, trial: Trial, found: Search, known: Known | None) -> Record:
         if found.refused:
             return self._record(status="refused", cases=found.cases, came=found.refused)
+        if found.case is None and trial.driver.given_up:
+            return self._record(status="abandoned", cases=found.cases, came=trial.driver.given_up)
         if found.case is None:
             return self._record(
                 status="passed" if found.cases else "empty",
@@ -223,7 +228,7 @@ class CheckItem(pytest.Item):
                 return self._replayed(options, entry, witness, verdict)
             old.unseen(release)
         found = search(self.check, trial, options.effort)
-        record = self._found(options, found, entry)
+        record = self._found(options, trial, found, entry)
         again = replayed(self.check, trial, found.case) if found.case is not None else None
         if found.case is None or again is None or again.passed:
             return record
@@ -277,12 +282,3 @@ class CheckItem(pytest.Item):
             self.dtype,
             **{"after": check.after, **found},
         )
-
-
-def prepare_device(device: torch.device) -> None:
-    """Set the process up for reproducible numbers.
-
-    One thread on the CPU: tiny models run many times slower on more, and sums keep their order.
-    """
-    if device.type == "cpu":
-        torch.set_num_threads(1)

@@ -7,6 +7,7 @@ from conformance.plugin import (
     pytest_configure,
     pytest_report_header,
     pytest_runtest_makereport,
+    pytest_unconfigure,
 )
 
 __all__ = [
@@ -16,4 +17,5 @@ __all__ = [
     "pytest_configure",
     "pytest_report_header",
     "pytest_runtest_makereport",
+    "pytest_unconfigure",
 ]

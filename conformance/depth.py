@@ -1,7 +1,9 @@
-"""The same encoder, one block deeper."""
+"""The same encoder, one block deeper: what tells a wrong part from a wrong number of blocks."""
 
 from __future__ import annotations
 
+from conformance.judge import Verdict
+from conformance.trial import Trial
 from reference.instrument import Instrument
 from strategies import Case, Weights
 
@@ -26,3 +28,16 @@ def deeper(case: Case, *, first: bool = False) -> Case:
     instrument.kill(last if first else last + 1)
     weights = Weights(tensors, f"{case.weights.label}, a dead block added")
     return case.replace(config=config, weights=weights)
+
+
+def isolated(trial: Trial, case: Case) -> Verdict:
+    """Wrong with one block, and wrong with a dead block behind it, and before it.
+
+    Only all together say that the part under test is wrong; a dropped or shared block, which is
+    another fault, passes one of them.
+    """
+    verdict = trial.right(case)
+    for deep in (deeper(case), deeper(case, first=True)):
+        if not verdict.passed:
+            verdict = trial.right(deep)
+    return verdict

@@ -31,15 +31,20 @@ def explained(failures: Iterable[Failure]) -> dict[str, tuple[str, ...]]:
     not explain others.
     """
     failures = list(failures)
-    plain = {clause for failure in failures if not failure.after for clause in failure.clauses}
+    first = _clauses(failure for failure in failures if not failure.after)
+    plain = _clauses(failure for failure in failures if not first & set(failure.after))
     counted = [f for f in failures if not (f.value and plain & set(f.after))]
-    failed = {clause for failure in counted for clause in failure.clauses}
+    failed = _clauses(counted)
     found: dict[str, tuple[str, ...]] = {}
     for clause in dict.fromkeys(clause for failure in failures for clause in failure.clauses):
         own = [failure for failure in failures if clause in failure.clauses]
         causes = [_causes(clause, failure, failed) for failure in own]
         found[clause] = causes[0] if all(causes) else ()
     return found
+
+
+def _clauses(failures: Iterable[Failure]) -> set[str]:
+    return {clause for failure in failures for clause in failure.clauses}
 
 
 def _causes(clause: str, failure: Failure, failed: set[str]) -> tuple[str, ...]:

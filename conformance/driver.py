@@ -1,4 +1,9 @@
-"""Runs an implementation on cases: from a case to an outcome."""
+"""Runs an implementation on cases: from a case to an outcome.
+
+It runs in the suite's process or, sent there as source, on the far side of an isolated run, which
+has neither `reference` nor Hypothesis; what it is asked to run is therefore a `Request`, which a
+case is.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +11,65 @@ import time
 import traceback
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from conformance.outcome import Outcome, Raised, Returned, Stage
-from conformance.protocol import Implementation
+from conformance.protocol import Config, Implementation
 from conformance.state import changed, read_state, state_kept
-from reference import ImageItem
-from strategies import Case, Placement
-from strategies.encoding import decode, encode
+from strategies.encoding import Encoded, decode, encode
 
 _CACHED_ENCODERS = 8
+
+# Bytes. Thousands of pictures of the published size; a larger result is never the one asked for.
+LARGEST_RESULT = 2**30
+
+
+class Weights(Protocol):
+    """Tensors under their published names, and a hash of them."""
+
+    @property
+    def digest(self) -> str:
+        """Equal if, and only if, names and tensors are."""
+
+    def items(self) -> Iterable[tuple[str, Tensor]]:
+        """Each name with its tensor."""
+
+
+class Request(Protocol):
+    """What an encoder is called with; `strategies.Case` is one."""
+
+    @property
+    def config(self) -> Config:
+        """Of the encoder; hashable."""
+
+    @property
+    def weights(self) -> Weights:
+        """Of the encoder."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The encoder's."""
+
+    @property
+    def encoded(self) -> Encoded:
+        """A dict whose `items` are dicts of `feature` and `model_specific_data`."""
+
+    @property
+    def placement(self) -> Any:
+        """Where `feature`, `patches` and `counts` lie: `model` or `cpu`."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """What an encoder gets for each item: a fresh copy of the caller's."""
+
+    feature: Any
+    model_specific_data: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -56,7 +105,14 @@ class Driver:
     Attributes:
         seconds: spent inside the implementation's calls.
         last_trace: the traceback of the last exception that it raised, as text.
+        last_words: what it printed before its process ended; nothing, where it is the suite's own.
+        restarts: how often its process was started again; never, where it is the suite's own.
+        given_up: why it is not run any more; empty if it is.
     """
+
+    last_words = ""
+    restarts = 0
+    given_up = ""
 
     def __init__(self, implementation: Implementation, device: torch.device) -> None:
         self.implementation = implementation
@@ -65,7 +121,7 @@ class Driver:
         self.last_trace = ""
         self._encoders: OrderedDict[object, _Built] = OrderedDict()
 
-    def run(self, case: Case, *, fresh: bool = False) -> Outcome:
+    def run(self, case: Request, *, fresh: bool = False) -> Outcome:
         """The outcome of one call.
 
         Args:
@@ -74,7 +130,7 @@ class Driver:
         """
         return self.sequence([case], fresh=fresh)[0]
 
-    def sequence(self, cases: Sequence[Case], *, fresh: bool = False) -> list[Outcome]:
+    def sequence(self, cases: Sequence[Request], *, fresh: bool = False) -> list[Outcome]:
         """The outcomes of several calls, read after the last of them (SE-03).
 
         Consecutive calls with the same configuration and weights go to the same encoder.
@@ -93,7 +149,13 @@ class Driver:
         """Build every encoder anew, so that no earlier call can matter."""
         self._encoders.clear()
 
-    def observe(self, case: Case) -> Observation:
+    def close(self) -> None:
+        """Nothing: it has no process of its own to end."""
+
+    def rest(self) -> None:
+        """Nothing, as `close`."""
+
+    def observe(self, case: Request) -> Observation:
         """The outcome of one call and its side effects (SE-01, SE-05)."""
         with state_kept():
             encoder = self._encoder(case)
@@ -108,16 +170,16 @@ class Driver:
             outcome = result if isinstance(result, Raised) else _returned(result)
             return Observation(outcome, mutated, disturbed)
 
-    def _forget_broken(self, cases: Sequence[Case], results: Sequence[Any]) -> None:
+    def _forget_broken(self, cases: Sequence[Request], results: Sequence[Any]) -> None:
         """Build anew after an error: what it left behind is SE-04's affair, and no other's."""
         for case, result in zip(cases, results, strict=True):
             if isinstance(result, Raised):
                 self._encoders.pop((case.config, case.dtype), None)
 
-    def _call(self, encoder: Any, case: Case) -> Any:
-        items = self._items(case)
+    def _call(self, encoder: Any, case: Request) -> Any:
         with torch.no_grad():
-            return self._attempt(lambda: encoder.get_image_feature(items))
+            # Placing the items fails too where an earlier call has spoilt the device.
+            return self._attempt(lambda: encoder.get_image_feature(self._items(case)))
 
     def _attempt(self, act: Callable[[], Any], stage: Stage = "call") -> Any:
         """Whatever an act gives, or `Raised`; a call must give a tensor."""
@@ -139,7 +201,7 @@ class Driver:
                 self.seconds += time.perf_counter() - start
         return result
 
-    def _encoder(self, case: Case, *, fresh: bool = False) -> Any:
+    def _encoder(self, case: Request, *, fresh: bool = False) -> Any:
         key = (case.config, case.dtype)
         kept = None if fresh else self._encoders.get(key)
         if kept is not None and kept.weights == case.weights.digest:
@@ -157,7 +219,7 @@ class Driver:
                 self._encoders.popitem(last=False)
         return encoder
 
-    def _build(self, case: Case, weights: Mapping[str, Tensor]) -> Any:
+    def _build(self, case: Request, weights: Mapping[str, Tensor]) -> Any:
         def build() -> Any:
             return self.implementation.build(
                 case.config, weights, device=self.device, dtype=case.dtype
@@ -169,17 +231,17 @@ class Driver:
         failed = self._attempt(lambda: encoder.reload(weights), "load")
         return failed if isinstance(failed, Raised) else encoder
 
-    def _items(self, case: Case) -> list[ImageItem]:
+    def _items(self, case: Request) -> list[Item]:
         items = decode(case.encoded)["items"]
         return [
-            ImageItem(
+            Item(
                 self._place(item["feature"], case.placement.feature),
                 self._placed(item["model_specific_data"], case.placement),
             )
             for item in items
         ]
 
-    def _placed(self, data: dict[str, Any], placement: Placement) -> dict[str, Any]:
+    def _placed(self, data: dict[str, Any], placement: Any) -> dict[str, Any]:
         placed = dict(data)
         for name, place in (
             ("patch_pixel_values", placement.patches),
@@ -201,16 +263,39 @@ class Driver:
 
 def _returned(result: Tensor) -> Outcome:
     try:
+        _require_readable(result)
+    except (MemoryError, TypeError) as error:
+        return Raised.of(error, "result")
+    try:
         return Returned(result.detach().cpu().clone(), str(result.device))
     except Exception as error:  # an accelerator reports a failed kernel when the result is read
         return Raised.of(error)
 
 
-def _fingerprints(items: Sequence[ImageItem]) -> dict[str, object]:
+def _require_readable(result: Tensor) -> None:
+    size = result.numel() * result.element_size()
+    if size > LARGEST_RESULT:
+        raise MemoryError(
+            f"a result of shape {tuple(result.shape)} has {size / 2**30:.3g} GiB and is not read: "
+            f"at most {LARGEST_RESULT / 2**30:g} GiB are"
+        )
+    if result.layout != torch.strided:
+        raise TypeError(f"a result is a dense tensor, not one of layout {result.layout}")
+
+
+def _fingerprints(items: Sequence[Item]) -> dict[str, object]:
     found: dict[str, object] = {}
     for index, item in enumerate(items):
-        found[f"item {index} feature"] = encode(item.feature).digest()
+        found[f"item {index} feature"] = _digest(item.feature)
         found[f"item {index} keys"] = sorted(item.model_specific_data)
         for name, value in item.model_specific_data.items():
-            found[f"item {index} {name}"] = encode(value).digest()
+            found[f"item {index} {name}"] = _digest(value)
     return found
+
+
+def _digest(value: object) -> str:
+    """A hash of a value, or why it cannot be read: an encoder may leave anything behind."""
+    try:
+        return encode(value).digest()
+    except Exception as error:  # an accelerator's too, after a kernel failed
+        return f"unreadable: {type(error).__name__}"

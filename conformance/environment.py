@@ -6,22 +6,18 @@ import contextlib
 import os
 import platform
 import subprocess
-from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
-from packaging.requirements import Requirement
 
-from conformance.protocol import Implementation
+from conformance.isolation.remote import AnyImplementation, RemoteImplementation
+from conformance.machine import SUITE, machine, versions
 from conformance.results import Environment, Suite
-from conformance.state import precision_flags
 
-_SUITE = "step3vl-conformance"
 _ROOT = Path(__file__).parent.parent
 _CODE = ("conformance", "reference", "strategies")
-_ALWAYS = ("torch", "numpy", "hypothesis", "safetensors")
 
 # Variables that decide about rounding or about the device.
 _VARIABLES = (
@@ -37,7 +33,7 @@ _VARIABLES = (
 def suite() -> Suite:
     """The suite's version, and the commit and state of its checkout if it runs from one."""
     try:
-        version = metadata.version(_SUITE)
+        version = metadata.version(SUITE)
     except metadata.PackageNotFoundError:
         version = "not installed"
     top = _git("rev-parse", "--show-toplevel")
@@ -46,51 +42,12 @@ def suite() -> Suite:
     return Suite(version, _git("rev-parse", "HEAD"), _git("status", "--porcelain", *_CODE) == "")
 
 
-def environment(implementation: Implementation, device: torch.device) -> Environment:
-    """The machine, and the packages of the suite and of an implementation."""
-    return Environment(
-        python=f"{platform.python_implementation()} {platform.python_version()}",
-        platform=f"{platform.system()} {platform.release()} {platform.machine()}",
-        processor=_processor(device),
-        packages=_versions({*_ALWAYS, *_packages(implementation)}),
-        numerics={
-            "threads": torch.get_num_threads(),
-            "float32 matmul precision": torch.get_float32_matmul_precision(),
-            "deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
-            **precision_flags(),
-        },
-    )
-
-
-def _processor(device: torch.device) -> str:
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}"
-
-
-def _packages(implementation: Implementation) -> set[str]:
-    """The distributions that hold an implementation, and what they require."""
-    module = type(implementation).__module__.split(".")[0]
-    own = {*metadata.packages_distributions().get(module, ()), implementation.name} - {_SUITE}
-    required = {Requirement(text).name for name in own for text in _requires(name)}
-    return own | required
-
-
-def _requires(name: str) -> list[str]:
-    try:
-        return metadata.requires(name) or []
-    except (metadata.PackageNotFoundError, ValueError):
-        return []
-
-
-def _versions(names: Iterable[str]) -> dict[str, str]:
-    found = {}
-    for name in sorted(names):
-        try:
-            found[name] = metadata.version(name)
-        except (metadata.PackageNotFoundError, ValueError):
-            continue
-    return found
+def environment(implementation: AnyImplementation, device: torch.device) -> Environment:
+    """The machine that an implementation runs on, and where that is not this one, this one too."""
+    if isinstance(implementation, RemoteImplementation):
+        near = {"python": platform.python_version(), **versions()}
+        return Environment(**implementation.about["machine"], near=near)
+    return Environment(**machine(implementation, device))
 
 
 def _git(*arguments: str) -> str | None:

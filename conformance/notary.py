@@ -64,7 +64,7 @@ def verify(folder: Path, key: Path | None, challenge: str | None) -> None:
     """
     import torch
 
-    from conformance.collect import prepare_device
+    from conformance.device import prepare_device
     from conformance.verification import NotAPackage
     from conformance.verification import verify as verified
 

@@ -13,10 +13,12 @@ import torch
 from conformance import certification as frozen
 from conformance.certification import Certification, read_certification
 from conformance.contract import LEVELS, Level, contract
+from conformance.device import nearest_device
 from conformance.dtypes import DTYPES as DTYPES
+from conformance.isolation.gateway import Place, find_place
+from conformance.isolation.remote import AnyImplementation, RemoteImplementation, find_anywhere
 from conformance.known import Known, KnownError, read_known, witness_folder
-from conformance.protocol import Implementation, Unavailable
-from conformance.registry import find_implementation
+from conformance.protocol import Unavailable
 from conformance.search import PROFILES, Effort
 from conformance.trial import Matching
 
@@ -30,6 +32,7 @@ class Options:
         implementation: under test.
         families: to check.
         device: of the models.
+        noise_device: where noise is measured; another than `device` if that is not here.
         dtypes: of the models, by name.
         checked: levels that are checked.
         required: the level that the exit status follows.
@@ -48,9 +51,10 @@ class Options:
     """
 
     spec: str
-    implementation: Implementation
+    implementation: AnyImplementation
     families: tuple[str, ...]
     device: torch.device
+    noise_device: torch.device
     dtypes: tuple[str, ...]
     checked: tuple[Level, ...]
     required: Level
@@ -72,6 +76,14 @@ class Options:
         """How hard to search."""
         return Effort(PROFILES[self.profile], self.seed)
 
+    @property
+    def again(self) -> str:
+        """The options that name the implementation to `python -m conformance replay`."""
+        found = f"--impl={self.spec}"
+        if isinstance(self.implementation, RemoteImplementation):
+            found += f" --gateway={self.implementation.place.spec}"
+        return found if self.device.type == "cpu" else f"{found} --device={self.device}"
+
     def requires(self, clause: str) -> bool:
         """Whether the exit status follows a clause."""
         required = any(found.id == clause for found in contract().required(self.required))
@@ -86,6 +98,31 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="NAME",
         help="the implementation: a built-in name, an entry point, module:attribute or "
         "path/to/file.py:attribute",
+    )
+    group.addoption(
+        "--python",
+        metavar="PATH",
+        help="run the implementation in another interpreter, such as another environment's",
+    )
+    group.addoption(
+        "--gateway",
+        metavar="SPEC",
+        help="run it through an execnet gateway, such as ssh=HOST//python=python3",
+    )
+    group.addoption(
+        "--timeout",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="of a call in another interpreter; default: 60",
+    )
+    group.addoption(
+        "--restarts",
+        type=int,
+        default=20,
+        metavar="N",
+        help="give up after N restarts of the other interpreter in a row without an answer, or "
+        "20 times as many in all; default: 20",
     )
     group.addoption(
         "--family",
@@ -175,20 +212,20 @@ def read_options(config: pytest.Config) -> Options:
         )
     certification = read_certification(config)
     try:
-        implementation = find_implementation(spec)
+        implementation, device = find_anywhere(spec, _place(config), config.getoption("--device"))
         known = _known(config, implementation)
-    except (Unavailable, KnownError) as error:
+    except (Unavailable, KnownError, ValueError) as error:
         raise pytest.UsageError(str(error)) from None
     level = config.getoption("--level")
     required: Level = level or "core"
     checked = LEVELS[: LEVELS.index(level or "strict") + 1]
-    device = find_device(config.getoption("--device"))
     results = _results(config)
     options = Options(
         spec=spec,
         implementation=implementation,
         families=_families(config, implementation),
         device=device,
+        noise_device=nearest_device(device),
         dtypes=tuple(dict.fromkeys(config.getoption("--dtype") or ["float32"])),
         checked=checked,
         required=required,
@@ -226,19 +263,14 @@ def _frozen(options: Options, certification: Certification) -> Options:
     )
 
 
-def find_device(spec: str) -> torch.device:
-    """A device that is there.
-
-    Raises:
-        pytest.UsageError: it is none, or not there.
-    """
-    try:
-        device = torch.device(spec)
-        torch.zeros(1, device=device).cpu()
-    except Exception as error:  # each backend has its own class for a device that is not there
-        reason = str(error).strip().splitlines()[0]
-        raise pytest.UsageError(f"device {spec!r} is not there: {reason}") from None
-    return device
+def _place(config: pytest.Config) -> Place | None:
+    return find_place(
+        config.getoption("--python"),
+        config.getoption("--gateway"),
+        timeout=config.getoption("--timeout"),
+        restarts=config.getoption("--restarts"),
+        processes=int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")),
+    )
 
 
 def _results(config: pytest.Config) -> Path | None:
@@ -278,7 +310,7 @@ def _require_writable(folder: Path, otherwise: str) -> None:
         raise pytest.UsageError(f"{otherwise}: {nearest} is not writable")
 
 
-def _known(config: pytest.Config, implementation: Implementation) -> tuple[Known, ...]:
+def _known(config: pytest.Config, implementation: AnyImplementation) -> tuple[Known, ...]:
     if config.getoption("--no-known"):
         return ()
     return read_known(implementation.name, config.getoption("--known"))
@@ -291,7 +323,7 @@ def _known_from(config: pytest.Config) -> str:
     return Path(file).name if file else "own"
 
 
-def _witnesses(config: pytest.Config, implementation: Implementation) -> Path:
+def _witnesses(config: pytest.Config, implementation: AnyImplementation) -> Path:
     folder = witness_folder(implementation.name, config.getoption("--known"))
     if config.getoption("--save-witnesses"):
         if config.getoption("--no-known"):
@@ -302,7 +334,7 @@ def _witnesses(config: pytest.Config, implementation: Implementation) -> Path:
     return folder
 
 
-def _families(config: pytest.Config, implementation: Implementation) -> tuple[str, ...]:
+def _families(config: pytest.Config, implementation: AnyImplementation) -> tuple[str, ...]:
     declared = tuple(implementation.families)
     asked = tuple(dict.fromkeys(config.getoption("--family") or declared))
     for family in asked:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,7 +20,7 @@ from reference import EncoderConfig, ReferenceEncoder
 from strategies import Weights
 from strategies.encoding import encode
 
-_REMEMBERED_PICTURES = 4096
+_REMEMBERED_PICTURES = 16384
 _REMEMBERED_ENCODERS = 24
 _JITTERS = (1, 2)
 
@@ -122,13 +122,14 @@ class Oracle:
         pictures: dict[Key, Tensor],
         whole: bool,
     ) -> None:
-        for batch in _same_shape(pictures):
-            new = {key: p for key, p in batch.items() if key not in self._known}
-            if new:
-                self._compute_rows(config, weights, new)
-            loud = {key: p for key, p in batch.items() if self._unmeasured(key, whole)}
-            if loud:
-                self._measure(config, weights, loud, whole)
+        for key, picture in pictures.items():
+            if key not in self._known:
+                rows = self._encode(
+                    self._encoder((ReferenceEncoder, None), config, weights), picture
+                )
+                self._known[key] = _Known(rows, torch.maximum(_rms(rows, dim=-1), _rms(rows)))
+            if self._unmeasured(key, whole):
+                self._measure(config, weights, key, picture, whole)
         for key in pictures:
             self._known.move_to_end(key)
         while len(self._known) > max(_REMEMBERED_PICTURES, len(pictures)):
@@ -138,41 +139,27 @@ class Oracle:
         known = self._known[key]
         return (known.whole if whole else known.single) is None
 
-    def _compute_rows(
-        self, config: EncoderConfig, weights: Weights, new: dict[Key, Tensor]
-    ) -> None:
-        encoder = self._encoder((ReferenceEncoder, None), config, weights)
-        found = self._encode(encoder, torch.stack(list(new.values())))
-        for key, rows in zip(new, found, strict=True):
-            row_sizes, size = _rms(rows, dim=-1), _rms(rows)
-            self._known[key] = _Known(rows, torch.maximum(row_sizes, size))
-
     def _measure(
-        self,
-        config: EncoderConfig,
-        weights: Weights,
-        loud: dict[Key, Tensor],
-        whole: bool,
+        self, config: EncoderConfig, weights: Weights, key: Key, picture: Tensor, whole: bool
     ) -> None:
-        pixels = torch.stack(list(loud.values()))
         ways: list[Way] = [(ReferenceEncoder, self.noise_dtype)]
         if whole:
             ways += [(encoder, self.noise_dtype) for encoder in ENSEMBLE.values()]
-        results = [self._encode(self._encoder(way, config, weights), pixels) for way in ways]
+        results = [self._encode(self._encoder(way, config, weights), picture) for way in ways]
         for seed in _JITTERS if whole else ():
-            moved = jittered(pixels.double(), self.noise_dtype, seed)
+            moved = jittered(picture.double(), self.noise_dtype, seed)
             encoder = self._encoder((ReferenceEncoder, seed), config, weights)
             results.append(self._encode(encoder, moved))
-        for index, key in enumerate(loud):
-            known = self._known[key]
-            losses = [_rms(r[index] - known.rows, dim=-1) / known.scale for r in results]
-            loss = float(torch.stack(losses).nan_to_num(nan=torch.inf).max())
-            known.single = known.single if whole else loss
-            known.whole = loss if whole else known.whole
+        known = self._known[key]
+        losses = [_rms(rows - known.rows, dim=-1) / known.scale for rows in results]
+        loss = float(torch.stack(losses).nan_to_num(nan=torch.inf).max())
+        known.single = known.single if whole else loss
+        known.whole = loss if whole else known.whole
 
-    def _encode(self, encoder: ReferenceEncoder, pixels: Tensor) -> Tensor:
+    def _encode(self, encoder: ReferenceEncoder, picture: Tensor) -> Tensor:
+        """The rows of a picture alone: what is known of it never hangs on its company."""
         start = time.perf_counter()
-        rows = encoder.encode(pixels).cpu().double()
+        rows = encoder.encode(picture[None])[0].cpu().double()
         self.seconds += time.perf_counter() - start
         return rows
 
@@ -196,15 +183,6 @@ class Oracle:
             for name, tensor in weights.items()
         }
         return encoder(config, moved, dtype=torch.float64)
-
-
-def _same_shape(
-    pictures: dict[Key, Tensor],
-) -> Iterable[dict[Key, Tensor]]:
-    batches: dict[object, dict[Key, Tensor]] = {}
-    for key, picture in pictures.items():
-        batches.setdefault((tuple(picture.shape), picture.dtype), {})[key] = picture
-    return batches.values()
 
 
 def _rms(values: Tensor, dim: int | None = None) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-Stage = Literal["build", "load", "call"]
+Stage = Literal["build", "load", "call", "result"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Raised:
     """An exception.
 
     Attributes:
-        stage: whether building, loading weights or calling raised it.
+        stage: whether building, loading weights, calling or reading the result raised it.
         kind: the nearest built-in class, such as `ValueError`.
         type: its own class, such as `reference.errors.MissingCountsError`.
         message: as text.
@@ -68,34 +68,55 @@ class Raised:
 
     def __str__(self) -> str:
         first, *_ = self.message.strip().splitlines() or ["(no message)"]
-        where = "" if self.stage == "call" else f" while it was {_DOING[self.stage]}"
+        where = _while(self.stage)
         at = f" [{self.at}]" if self.at else ""
         return f"{self.type}: {first[:200]}{where}{at}"
 
 
 @dataclass(frozen=True)
 class Crashed:
-    """The process ended."""
+    """The process ended.
+
+    Attributes:
+        signal: that ended it, such as `SIGSEGV`, or the exit status, or what else became of it.
+        stage: what it was doing.
+    """
 
     signal: str
+    stage: Stage = "call"
 
     def __str__(self) -> str:
-        return f"a crash ({self.signal})"
+        return f"a crash ({self.signal}){_while(self.stage)}"
 
 
 @dataclass(frozen=True)
 class TimedOut:
-    """No answer within the time allowed."""
+    """No answer within the time allowed.
+
+    Attributes:
+        seconds: that were allowed.
+        stage: what it was doing.
+    """
 
     seconds: float
+    stage: Stage = "call"
 
     def __str__(self) -> str:
-        return f"no answer within {self.seconds:g} s"
+        return f"no answer within {self.seconds:g} s{_while(self.stage)}"
 
 
 Outcome = Returned | Raised | Crashed | TimedOut
 
 _DOING = {"build": "being built", "load": "loading weights"}
+
+
+def unbuilt(outcome: Outcome) -> bool:
+    """Whether there was no encoder to call."""
+    return not isinstance(outcome, Returned) and outcome.stage in _DOING
+
+
+def _while(stage: Stage) -> str:
+    return f" while it was {_DOING[stage]}" if stage in _DOING else ""
 
 
 def joined(outcomes: list[Outcome]) -> Outcome:

@@ -17,6 +17,7 @@ from conformance.document import write_json
 from conformance.driver import Driver
 from conformance.environment import inventory
 from conformance.export import export
+from conformance.isolation.remote import RemoteDriver
 from conformance.options import Options
 from conformance.report import report
 from conformance.results import Results, write_results
@@ -52,7 +53,7 @@ class Written:
 
 
 def write_package(
-    cells: Cells, driver: Driver, subject: Artifact, complaints: Iterable[str]
+    cells: Cells, driver: Driver | RemoteDriver, subject: Artifact, complaints: Iterable[str]
 ) -> Written:
     """Put the challenge to an implementation and write the package of a run.
 
@@ -105,7 +106,7 @@ def _results(cells: Cells, order: Certification, complaints: list[str]) -> Resul
     return Results.of(found.header, found.lines, 0 if good else 1, complaints)
 
 
-def _write_witness(options: Options, order: Certification, driver: Driver) -> None:
+def _write_witness(options: Options, order: Certification, driver: Driver | RemoteDriver) -> None:
     folder = order.folder / WITNESS
     folder.mkdir()
     for family in options.families:

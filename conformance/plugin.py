@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 
@@ -12,16 +13,18 @@ from rich.console import Console
 from conformance.artifact import artifact
 from conformance.cells import Cells
 from conformance.certification import Certification
-from conformance.collect import BENCH, OPTIONS, Bench, CheckFile, CheckItem, prepare_device
+from conformance.collect import BENCH, OPTIONS, Bench, CheckFile, CheckItem
 from conformance.contract import contract
+from conformance.device import prepare_device
 from conformance.export import export
-from conformance.options import add_options, cases_folder, read_options
+from conformance.isolation.remote import RemoteImplementation
+from conformance.options import Options, add_options, cases_folder, read_options
 from conformance.package import JUNIT, write_package
 from conformance.protocol import Unavailable
 from conformance.record import Record
 from conformance.results import Results, write_results
 from conformance.search import PROFILES
-from conformance.state import precision_flags
+from conformance.state import State, precision_flags
 from conformance.table import print_results
 
 CHECKS = Path(__file__).parent / "checks"
@@ -44,11 +47,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.help:
         return
     options = read_options(config)
-    prepare_device(options.device)
+    prepare_device(options.noise_device)
     config.stash[OPTIONS] = options
     config.stash[BENCH] = Bench(options)
     if options.certification:
         config.option.xmlpath = str(options.certification.folder / JUNIT)
+    if config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput"):
+        config.stash[BENCH].driver.rest()  # xdist's workers have processes of their own
     if config.option.tbstyle == "auto":
         config.option.tbstyle = "no"  # the table and its failures say more
     if not hasattr(config, "workerinput"):
@@ -61,7 +66,6 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         return []
     options = config.stash[OPTIONS]
     implementation = options.implementation
-    flags = [f"{name} {'on' if value else 'off'}" for name, value in precision_flags().items()]
     header = [
         f"contract {contract().version}: {implementation.name} {implementation.version} "
         f"({implementation.interface} interface), {', '.join(options.families)}, "
@@ -70,12 +74,41 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         f"seed {options.seed}, {' and '.join(options.checked)} checked, "
         f"exit status follows {options.required}",
         f"numerics: torch {torch.__version__}, {torch.get_num_threads()} threads, "
-        f"{', '.join(flags)}",
+        f"{_flags(precision_flags())}",
     ]
+    if isinstance(implementation, RemoteImplementation):
+        header += _isolated(options, implementation)
     replaced = tuple(getattr(implementation, "replacements", ()))
     if replaced:
         header.append(f"replaced to run here: {', '.join(replaced)}")
     return header
+
+
+def _flags(found: State) -> str:
+    return ", ".join(f"{name} {'on' if value else 'off'}" for name, value in found.items())
+
+
+def _isolated(options: Options, implementation: RemoteImplementation) -> list[str]:
+    """Where an isolated implementation runs, and what is measured elsewhere."""
+    about, place = implementation.about, implementation.place
+    lines = [
+        f"isolated: {place.spec}, Python {about['python']}, torch {about['torch']}, "
+        f"{about['threads']} threads, {_flags(about['flags'])}; {place.timeout:g} s a call"
+    ]
+    noise = options.noise_device
+    if noise != options.device or about["torch"] != torch.__version__:
+        lines.append(
+            f"noise: measured here, on {noise} with torch {torch.__version__}, "
+            f"not on the far side's {options.device} with torch {about['torch']}"
+        )
+    return lines
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the process of an isolated implementation."""
+    bench = config.stash.get(BENCH, None)
+    if bench is not None:
+        bench.driver.close()
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -107,6 +140,8 @@ def pytest_runtest_makereport(
             report.outcome, report.wasxfail = "skipped", "cannot be built"
         elif options.certification and _is_waived(record, options.certification):
             report.outcome, report.wasxfail = "skipped", "waived"
+        elif record.status == "abandoned":
+            report.outcome, report.wasxfail = "skipped", "given up"
         elif record.status == "failed" and not any(map(options.requires, record.clauses)):
             report.outcome, report.wasxfail = "skipped", "above the required level"
     return report
@@ -132,6 +167,7 @@ class Reporter:
         self.faults: list[str] = []
         self.certified = ""
         if self.options.certification:
+            assert not isinstance(self.options.implementation, RemoteImplementation)
             try:  # before the run: it is these files that are certified
                 self.subject = artifact(self.options.implementation)
             except Unavailable as error:
@@ -190,6 +226,8 @@ class Reporter:
             console.print(f"a fault of the suite itself:\n{fault}", highlight=False, markup=False)
         for line in self.unbuildable():
             console.print(line, style="bold red", highlight=False, markup=False, soft_wrap=True)
+        for line in self.abandoned():
+            console.print(line, style="bold red", highlight=False, markup=False, soft_wrap=True)
         if not self.records and not self.faults:
             console.print("nothing to check: the options leave no check that applies")
         if self.options.results:
@@ -206,6 +244,15 @@ class Reporter:
         """Enough for the table to be read, on a narrow terminal or none."""
         columns = len(self.options.families) * len(self.options.dtypes)
         return max(_LEAST_WIDTH, 42 + 20 * columns)
+
+    def abandoned(self) -> list[str]:
+        """A line for each reason for which checks were not made."""
+        reasons = Counter(record.came for record in self.records if record.status == "abandoned")
+        return [
+            f"gave {self.options.implementation.name} up: {reason}; "
+            f"{checks} checks were not made or not finished"
+            for reason, checks in reasons.items()
+        ]
 
     def unbuildable(self) -> list[str]:
         """One line for each family and dtype of which no encoder can be built."""

@@ -8,19 +8,24 @@ must say so, and its public `source`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
+import itertools
 import multiprocessing
 import time
+import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
+import hypothesis
 import torch
+from hypothesis import HealthCheck
 
-from conformance.check import all_checks
-from conformance.collect import prepare_device
+from conformance.check import Check, all_checks
 from conformance.contract import contract
+from conformance.device import prepare_device
 from conformance.diagnosis import Failure, explained
 from conformance.driver import Driver
 from conformance.options import DTYPES
@@ -29,6 +34,7 @@ from conformance.protocol import Interface
 from conformance.search import PROFILES, Effort, Search, search, size
 from conformance.trial import Trial
 from reference import FAMILIES
+from strategies import Case
 
 # A fault is well diagnosed if its own clause fails and at most so many others do.
 OTHERS_ALLOWED = 2
@@ -46,6 +52,8 @@ class Subject:
         profile: how many cases a check.
         seed: which ones.
         quick: make only the checks of the clause that must name it.
+        sharp: whether the frozen sharp cases are judged first.
+        turns: make only n-th check, beginning with another one for each seed.
     """
 
     catalogue: str
@@ -55,6 +63,8 @@ class Subject:
     profile: str
     seed: int = 0
     quick: bool = False
+    sharp: bool = True
+    turns: int = 1
 
 
 @dataclass(frozen=True)
@@ -67,9 +77,11 @@ class Detection:
         failed: clauses that failed, none of whose prerequisites failed.
         blocked: clauses that failed behind those.
         cases: judged until the first failure, in the order of the suite.
-        seconds: of checking until the first failure.
+        seconds: of processor time until the first failure.
         images: of the smallest case of the named clause, or of the first that failed.
         patches: of that case.
+        least: how many images the smallest case has that its check can draw.
+        units: the largest error that the named clause let pass, in units of noise.
     """
 
     name: str
@@ -85,6 +97,13 @@ class Detection:
     seconds: float
     images: int = 0
     patches: int = 0
+    least: int = 1
+    units: float = 0.0
+
+    @property
+    def small(self) -> bool:
+        """Whether its case has as few images as its check can draw, and at most two patches."""
+        return self.images <= self.least and self.patches <= 2
 
     @property
     def caught(self) -> bool:
@@ -153,21 +172,35 @@ def subjects(
     dtypes: Sequence[str],
     profile: str,
     seeds: Sequence[int] = (0,),
-    *,
-    quick: bool = False,
+    **options: Any,
 ) -> list[Subject]:
-    """Every entry of a catalogue in each family and dtype that it has."""
-    found = []
-    for entry in read_catalogue(spec):
-        own = getattr(entry, "dtypes", tuple(DTYPES.values()))
-        for family in entry.families:
-            for dtype in dtypes:
-                if family in families and DTYPES[dtype] in own:
-                    found += [
-                        Subject(spec, entry.name, family, dtype, profile, seed, quick)
-                        for seed in seeds
-                    ]
-    return found
+    """Every entry of a catalogue in each family and dtype that it has.
+
+    Those that are given the same cases stand together, so that the oracle is asked once.
+
+    Args:
+        spec: `module:attribute` of the catalogue.
+        families: to run them in.
+        dtypes: to run them in.
+        profile: how many cases a check.
+        seeds: which ones.
+        **options: other attributes of `Subject`.
+    """
+    entries = read_catalogue(spec)
+    return [
+        Subject(spec, entry.name, family, dtype, profile, seed, **options)
+        for seed, dtype, family in itertools.product(seeds, dtypes, families)
+        for entry in entries
+        if family in entry.families and DTYPES[dtype] in getattr(entry, "dtypes", DTYPES.values())
+    ]
+
+
+def in_one_family(found: Sequence[Subject]) -> list[Subject]:
+    """Of the subjects that differ in family alone, one: the families take turns by name."""
+    groups: dict[Subject, list[Subject]] = {}
+    for subject in found:
+        groups.setdefault(dataclasses.replace(subject, family=""), []).append(subject)
+    return [own[zlib.crc32(own[0].name.encode()) % len(own)] for own in groups.values()]
 
 
 def examine(subject: Subject) -> Detection:
@@ -175,25 +208,28 @@ def examine(subject: Subject) -> Detection:
     entry = next(e for e in read_catalogue(subject.catalogue) if e.name == subject.name)
     device, dtype = torch.device("cpu"), DTYPES[subject.dtype]
     prepare_device(device)
-    trial = Trial(Driver(Planted(entry), device), Oracle(dtype, device), subject.family, dtype)
+    trial = Trial(Driver(Planted(entry), device), _oracle(dtype), subject.family, dtype)
     clause = getattr(entry, "clause", "")
-    start, cases, first = time.perf_counter(), 0, None
-    broken: dict[str, Search] = {}
+    start, cases, first = time.process_time(), 0, None
+    broken: dict[str, tuple[Check, Search]] = {}
     failures: list[Failure] = []
-    for check in all_checks():
+    units = 0.0
+    for check in all_checks()[subject.seed % subject.turns :: subject.turns]:
         left_out = subject.quick and clause not in check.clauses
         if left_out or not check.applies(subject.family, "items", "cpu"):
             continue
         shrink = clause in check.clauses and clause not in broken
-        effort = Effort(PROFILES[subject.profile], subject.seed, shrink=shrink)
+        effort = Effort(PROFILES[subject.profile], subject.seed, shrink, subject.sharp)
         found = search(check, trial, effort)
         cases += found.cases
+        if clause in check.clauses:
+            units = max(units, found.units)
         if found.case is not None:
-            first = first or (cases, time.perf_counter() - start)
+            first = first or (cases, time.process_time() - start)
             after = (*check.after, *(["SE-08"] if found.stateful else []))
             failures.append(Failure(check.clauses, found.verdict.excess > 0, after))
             for covered in check.clauses:
-                broken.setdefault(covered, found)
+                broken.setdefault(covered, (check, found))
     blocked = {clause for clause, causes in explained(failures).items() if causes}
     smallest = broken.get(clause) or next(iter(broken.values()), None)
     return Detection(
@@ -207,16 +243,34 @@ def examine(subject: Subject) -> Detection:
         failed=tuple(sorted(set(broken) - blocked)),
         blocked=tuple(sorted(blocked)),
         cases=first[0] if first else cases,
-        seconds=first[1] if first else time.perf_counter() - start,
-        **_smallest(smallest),
+        seconds=first[1] if first else time.process_time() - start,
+        units=units,
+        **(_size(*smallest, trial) if smallest else {}),
     )
 
 
-def _smallest(found: Search | None) -> dict[str, int]:
-    if found is None or found.case is None:
-        return {}
-    images = sum(len(item.feature) for item in found.case.items)
-    return {"images": images, "patches": size(found.case)[1] - images}
+@functools.cache
+def _oracle(dtype: torch.dtype) -> Oracle:
+    """One for all subjects of a process: the same seed draws the same cases for each."""
+    return Oracle(dtype, torch.device("cpu"))
+
+
+def _size(check: Check, found: Search, trial: Trial) -> dict[str, int]:
+    assert found.case is not None
+    images = _images(found.case)
+    patches = size(found.case)[1] - images
+    return {"images": images, "patches": patches, "least": _least(check, trial.family, trial.dtype)}
+
+
+@functools.cache
+def _least(check: Check, family: str, dtype: torch.dtype) -> int:
+    """The images of the smallest case that a check can draw."""
+    settings = hypothesis.settings(database=None, suppress_health_check=list(HealthCheck))
+    return _images(hypothesis.find(check.cases(family, dtype), lambda _: True, settings=settings))
+
+
+def _images(case: Case) -> int:
+    return sum(len(item.feature) if item.feature.dim() else 1 for item in case.items)
 
 
 def examine_all(found: Sequence[Subject], jobs: int) -> Iterable[Detection]:
@@ -236,12 +290,14 @@ class Score:
         faults: detections of faults, one for each family.
         false_alarms: detections of harmless differences of which some clause failed.
         harmless: how many runs of harmless differences there were.
+        harmless_cases: how many cases were judged in them.
     """
 
     dtype: str
     faults: tuple[Detection, ...]
     false_alarms: tuple[Detection, ...]
     harmless: int
+    harmless_cases: int
 
     @property
     def missed(self) -> tuple[Detection, ...]:
@@ -265,7 +321,12 @@ class Score:
 
     @property
     def small(self) -> float:
-        """The share of caught faults whose case shrank to one image and at most two patches."""
+        """The share of caught faults whose case is as small as its check allows."""
+        return _share(found.small for found in self.faults if found.caught)
+
+    @property
+    def single(self) -> float:
+        """The share of caught faults whose case has one image and at most two patches."""
         return _share(f.images <= 1 and f.patches <= 2 for f in self.faults if f.caught)
 
     @property
@@ -289,8 +350,10 @@ class Score:
             "named": self.named,
             "well_diagnosed": self.well_diagnosed,
             "small": self.small,
+            "single": self.single,
             "median_seconds": round(self.median_seconds, 2),
             "harmless_runs": self.harmless,
+            "harmless_cases": self.harmless_cases,
             "false_alarms": [found.to_json() for found in self.false_alarms],
             "missed": [f"{found.name} ({found.family})" for found in self.missed],
             "unexercised": list(self.unexercised),
@@ -310,6 +373,7 @@ def scores(detections: Iterable[Detection], families: Sequence[str] = FAMILIES) 
                 tuple(one for one in own if one.clause),
                 tuple(one for one in harmless if one.caught),
                 len(harmless),
+                sum(one.cases for one in harmless),
             )
         )
     return result

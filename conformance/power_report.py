@@ -12,6 +12,8 @@ from pathlib import Path
 import torch
 
 from conformance.contract import contract
+from conformance.judge import limits
+from conformance.options import DTYPES
 from conformance.power import Detection, Score
 
 
@@ -44,18 +46,22 @@ def markdown(found: Sequence[Score], detections: Sequence[Detection]) -> str:
 def summary(found: Sequence[Score]) -> list[str]:
     """The scores as a Markdown table, a row for each dtype, then what was missed."""
     lines = [
-        "| dtype | faults | caught | named | well diagnosed | small case | false alarms |",
-        "|---|---|---|---|---|---|---|",
+        "| dtype | faults | caught | named | well diagnosed | smallest case | one image | "
+        "median s | false alarms |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [
         f"| {score.dtype} | {len(score.faults)} | {score.caught:.1%} | {score.named:.1%} | "
-        f"{score.well_diagnosed:.1%} | {score.small:.1%} | "
-        f"{len(score.false_alarms)} of {score.harmless} |"
+        f"{score.well_diagnosed:.1%} | {score.small:.1%} | {score.single:.1%} | "
+        f"{score.median_seconds:.1f} | "
+        f"{len(score.false_alarms)} of {score.harmless} ({score.harmless_cases} cases) |"
         for score in found
     ]
     for score in found:
         for one in score.missed:
-            lines += ["", f"missed in {score.dtype}: {one.name} ({one.family})"]
+            limit = limits(DTYPES[score.dtype]).row
+            size = f"{one.units:.2g} noise units of {limit:g}" if one.units else "nothing to see"
+            lines += ["", f"missed in {score.dtype}: {one.name} ({one.family}): {size}"]
         for one in score.false_alarms:
             where = f"{one.name} ({one.family}, seed {one.seed})"
             lines += ["", f"FALSE ALARM in {score.dtype}: {where}: {', '.join(one.failed)}"]

@@ -22,6 +22,9 @@ import torch
 
 Interface = Literal["items", "batch"]
 
+# As in `reference`, which the far side of an isolated run does not have.
+FAMILIES = ("step3", "step3-vl-10b", "step3p7")
+
 
 class Unavailable(Exception):  # noqa: N818
     """An implementation cannot be used here; the message is one line that says what to do."""

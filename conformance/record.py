@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Status = Literal["passed", "failed", "known", "empty", "refused", "unbuildable"]
+Status = Literal["passed", "failed", "known", "empty", "refused", "unbuildable", "abandoned"]
 
 Claim = Literal["", "fixed", "different"]
 
@@ -23,7 +23,8 @@ class Record:
         dtype: under test, such as `float32`.
         after: clauses whose failure explains wrong values in this check alone.
         status: `empty` if every drawn case was left out, `refused` if the implementation refuses
-            a configuration that no checkpoint has, `unbuildable` if no encoder can be built.
+            a configuration that no checkpoint has, `unbuildable` if no encoder can be built,
+            `abandoned` if its process ended too often for the run to go on.
         cases: judged.
         left_out: drawn, but saying nothing because the reference overflows in the dtype.
         units: the largest error of those that passed, in units of noise.
@@ -33,6 +34,7 @@ class Record:
         where: the failing case differs.
         value: whether wrong values, not an error or a shape, made it fail.
         kind: of the failure: the type of an exception, `values` or `behaviour`.
+        printed: the last lines before the implementation's process ended, if that is what failed.
         case: the failing one on one line.
         digest: of the failing case.
         file: where the failing case is saved.
@@ -61,6 +63,7 @@ class Record:
     where: str = ""
     value: bool = False
     kind: str = ""
+    printed: str = ""
     case: str = ""
     digest: str = ""
     file: str = ""

@@ -10,14 +10,13 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from conformance.protocol import Implementation, Unavailable
-from reference import FAMILIES
+from conformance.protocol import FAMILIES, Implementation, Unavailable
 
 GROUP = "step3vl.implementations"
 
 BUILT_IN = {
     name: f"conformance.adapters.{name}:implementation"
-    for name in ("reference", "sglang", "transformers")
+    for name in ("exllamav3", "mlx_vlm", "reference", "sglang", "transformers", "vllm")
 }
 
 _ATTRIBUTES = ("name", "version", "families", "interface", "build")

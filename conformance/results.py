@@ -135,6 +135,7 @@ class Environment(_Part):
         packages: versions of torch, NumPy, Hypothesis, safetensors, and of the implementation's
             distribution with what it requires, by name.
         numerics: threads and the flags that decide about rounding, by name.
+        near: versions in the suite's own process, if the implementation ran in another one.
     """
 
     python: str
@@ -142,6 +143,7 @@ class Environment(_Part):
     processor: str
     packages: Mapping[str, str]
     numerics: Mapping[str, Any]
+    near: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)

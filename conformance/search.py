@@ -7,6 +7,7 @@ import dataclasses
 import math
 import zlib
 from dataclasses import dataclass, field
+from typing import Literal
 
 import hypothesis
 import torch
@@ -16,6 +17,7 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
 from conformance.check import Check
+from conformance.corpus import sharp_cases
 from conformance.judge import PASSED, Verdict
 from conformance.trial import LeftOut, NotOffered, Trial
 from reference import ImageItem
@@ -25,6 +27,9 @@ PROFILES = {"smoke": 2, "standard": 10, "certify": 50}
 
 # Attempts, not seconds, so that a run gives the same case on any machine.
 SHRINK_ATTEMPTS = 80
+
+# A process that ends or hangs costs seconds, so few of a check's attempts may end one.
+RESTARTS = 4
 
 _LOW_PRECISION = (torch.bfloat16, torch.float16)
 
@@ -38,14 +43,16 @@ class Effort:
     """How hard to search.
 
     Attributes:
-        examples: how many cases to draw.
+        examples: how many cases to draw; 0 leaves it at the sharp ones.
         seed: which ones.
         shrink: whether to look for a smaller failure.
+        sharp: whether to begin with the frozen sharp cases.
     """
 
     examples: int
     seed: int = 0
     shrink: bool = True
+    sharp: bool = True
 
 
 @dataclass
@@ -78,29 +85,34 @@ class _Found(Exception):  # noqa: N818
 
 
 def search(check: Check, trial: Trial, effort: Effort) -> Search:
-    """Draw cases until one fails or the effort is spent, then shrink it."""
+    """Judge the frozen sharp cases, then draw others until one fails; shrink that one.
+
+    A sharp case that fails is not shrunk: it is small.
+    """
     found = Search()
+    if effort.sharp:
+        for case in sharp_cases(check.name, trial.family, trial.dtype):
+            if not found.refused and _attempt(found, check, trial, case) == "failed":
+                return found
+    if effort.examples and not found.refused:
+        _draw(found, check, trial, effort)
+    return found
+
+
+def _draw(found: Search, check: Check, trial: Trial, effort: Effort) -> None:
     attempts = 0
+    restarts = trial.driver.restarts
 
     def judge(case: Case) -> None:
         nonlocal attempts
-        shrinking = found.case is not None
-        attempts += shrinking
-        if attempts > SHRINK_ATTEMPTS or found.refused:
+        attempts += found.case is not None
+        costly = trial.driver.restarts - restarts >= RESTARTS or trial.driver.given_up
+        if costly or attempts > SHRINK_ATTEMPTS or found.refused:
             return
-        try:
-            verdict, stateful = judged(check, trial, case)
-        except LeftOut:
-            found.left_out += not shrinking
+        said = _attempt(found, check, trial, case)
+        if said == "nothing":
             hypothesis.reject()
-        except NotOffered as refusal:
-            found.refused = str(refusal)
-            return
-        if not shrinking:
-            _count(found, verdict)
-        if not verdict.passed:
-            if found.case is None or size(case) <= size(found.case):
-                found.case, found.verdict, found.stateful = case, verdict, stateful
+        if said == "failed":
             raise _Found
 
     _forget_local_constants()
@@ -119,7 +131,28 @@ def search(check: Check, trial: Trial, effort: Effort) -> Search:
     label = f"{effort.seed}/{check.name}/{trial.family}/{trial.dtype}"
     with contextlib.suppress(_Found, Flaky, Unsatisfiable):
         hypothesis.seed(zlib.crc32(label.encode()))(settings(drawn))()
-    return found
+
+
+def _attempt(
+    found: Search, check: Check, trial: Trial, case: Case
+) -> Literal["passed", "failed", "nothing", "refused"]:
+    """Judge one case, and keep what came of it; of those that fail the smallest."""
+    shrinking = found.case is not None
+    try:
+        verdict, stateful = judged(check, trial, case)
+    except LeftOut:
+        found.left_out += not shrinking
+        return "nothing"
+    except NotOffered as refusal:
+        found.refused = str(refusal)
+        return "refused"
+    if not shrinking:
+        _count(found, verdict)
+    if verdict.passed:
+        return "passed"
+    if found.case is None or size(case) <= size(found.case):
+        found.case, found.verdict, found.stateful = case, verdict, stateful
+    return "failed"
 
 
 def judged(check: Check, trial: Trial, case: Case) -> tuple[Verdict, bool]:

@@ -25,7 +25,7 @@ def print_results(console: Console, cells: Cells) -> None:
     _print_known(console, cells)
     _print_unwitnessed(console, cells)
     for clause, cell, record in cells.failures():
-        print_failure(console, clause, cell, record, cells.options.spec)
+        print_failure(console, clause, cell, record, cells.options.again)
     for line in cells.complaints():
         console.print(Text(line, style="bold red"), soft_wrap=True)
     _print_summary(console, cells)
@@ -101,17 +101,18 @@ def _column(cells: Cells, family: str, dtype: str) -> str:
     return family if len(cells.options.dtypes) == 1 else f"{family} {dtype}"
 
 
-def print_failure(console: Console, clause: Clause, cell: Cell, record: Record, spec: str) -> None:
+def print_failure(console: Console, clause: Clause, cell: Cell, record: Record, again: str) -> None:
     """Print one failure in at most ten lines."""
     head = f"{clause.id} ({clause.level}) {record.family} {record.dtype}: {record.sentence}"
     lines = [("expected", record.expected), ("came", record.came), ("where", record.where)]
+    lines += [("printed", line) for line in record.printed.splitlines()]
     if cell.causes:
         lines.append(("blocked", f"by {', '.join(cell.causes)}, which may explain it"))
     if record.stateful:
         lines.append(("state", "shows only after earlier calls; a new encoder gets it right"))
     lines += [
         ("case", record.case),
-        ("replay", f"python -m conformance replay {record.file} --impl={spec}"),
+        ("replay", f"python -m conformance replay {record.file} {again}"),
     ]
     console.print()
     console.print(Text(head, style="bold"), soft_wrap=True)

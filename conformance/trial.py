@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from conformance.driver import Driver, Observation
+from conformance.isolation.remote import RemoteDriver
 from conformance.judge import PASSED, Distance, Verdict, distance, failed, loud, wrong
 from conformance.oracle import Oracle
-from conformance.outcome import Outcome, Raised, Returned, as_rows, joined
+from conformance.outcome import Outcome, Raised, Returned, as_rows, joined, unbuilt
 from strategies import Case, Image
 
 Matching = Literal["kind", "type", "message"]
@@ -65,7 +66,7 @@ class Trial:
 
     def __init__(
         self,
-        driver: Driver,
+        driver: Driver | RemoteDriver,
         oracle: Oracle,
         family: str,
         dtype: torch.dtype,
@@ -101,7 +102,7 @@ class Trial:
             NotOffered: the implementation refuses to build it; the message says how.
         """
         outcome = self.run(case)
-        if isinstance(outcome, Raised) and outcome.stage != "call":
+        if isinstance(outcome, Raised) and unbuilt(outcome):
             raise NotOffered(str(outcome))
 
     def pictures_alone(self, case: Case, image: Image) -> Outcome:

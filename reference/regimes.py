@@ -42,6 +42,7 @@ _NEAR_PERCEPTION_EPS = 2.0**-8
 _LN_PRE = ("vision_model.ln_pre.weight", "vision_model.ln_pre.bias")
 
 _THOUSAND = 2.0**10
+_EIGHT = 2.0**3
 
 # quick_gelu and gelu are the identity, to float64's last bit, well above this input.
 _LINEAR_BIAS = 32.0
@@ -81,6 +82,21 @@ def _large(instrument: Instrument) -> None:
         for layer in range(instrument.config.layers):
             instrument.scale(2.0**-8, instrument.part(layer, "qkv")[0])
             instrument.scale(2.0**-8, instrument.part(layer, "fc1")[0])
+
+
+def _large_branches(instrument: Instrument) -> None:
+    """As balanced, with scores and activations of some thousands inside the blocks (EN-12).
+
+    Queries, keys and the MLP's inner values are large, the results of both branches are not.
+    """
+    width = instrument.config.width
+    for layer in range(instrument.config.layers):
+        for name in instrument.part(layer, "qkv"):
+            fused = instrument.weights[name].clone()
+            fused[: 2 * width] *= _EIGHT
+            instrument.weights[name] = fused
+        instrument.scale(_THOUSAND, *instrument.part(layer, "fc1"))
+        instrument.scale(1 / _THOUSAND, instrument.part(layer, "fc2")[0])
 
 
 def _projector(instrument: Instrument) -> None:
@@ -203,19 +219,17 @@ def _class_drop(instrument: Instrument) -> None:
 def _class_copies(instrument: Instrument) -> None:
     """EN-04: an average over all tokens, of which only class tokens have a value.
 
-    On a black picture every other token is zero, so it does not matter how they turn.
+    On a black picture every other token is zero: its query is zero, however it turns, and so are
+    its scores, whatever their scale. Queries, keys and values have one weight, and all heads.
     """
     before = instrument.glass()
     vector = instrument.equal_tokens()
     instrument.class_tokens(bell(instrument.seed, "class token", vector.shape, 2.0))
     instrument.wake(before, "out")
     instrument.unit_norm(0, "norm1")
-    instrument.uniform_attention()
     weight, bias = instrument.part(0, "qkv")
     rows = instrument.weights[weight]
-    instrument.weights[weight] = rows[-1:].expand_as(rows).clone()  # all heads alike
-    width = instrument.config.width
-    instrument.weights[weight][:width] = 0.0
+    instrument.weights[weight] = rows[-1:].expand_as(rows).clone()
     instrument.fill(0.0, bias)
 
 
@@ -282,6 +296,7 @@ REGIMES: dict[str, Callable[[Instrument], None]] = {
     "strong-positions": _strong_positions,
     "tiny-variance": _tiny_variance,
     "large": _large,
+    "large-branches": _large_branches,
     "projector": _projector,
     "equal-cells": _equal_cells,
     "patch-embedding": _patch_embedding,

@@ -282,7 +282,7 @@ BAD = [
     ),
     Bad("a case repeated", "CT-05", line("LA-01", cases=100), file=package.RESULTS),
     Bad("no case at all", "CT-05", check_field("LA-01", cases=0), file=package.RESULTS),
-    Bad("more cases than are drawn", "CT-05", check_field("LA-01", cases=51), file=package.RESULTS),
+    Bad("more cases than are drawn", "CT-05", check_field("LA-01", cases=99), file=package.RESULTS),
     Bad(
         "a pass beyond the limits", "CT-06", check_field("EN-01", units=17.0), file=package.RESULTS
     ),

@@ -90,6 +90,7 @@ def write(
         implementation=implementation,
         families=implementation.families,
         device=CPU,
+        noise_device=CPU,
         dtypes=tuple(dtypes),
         checked=CHECKED,
         required=REQUIRED,

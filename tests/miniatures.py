@@ -5,6 +5,8 @@ They are named on the command line as `tests/miniatures.py:thumbnail_first`.
 
 from __future__ import annotations
 
+import ctypes
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -121,6 +123,22 @@ class Unbuildable:
         raise RuntimeError("no kernel for this machine\nand a second line")
 
 
+class Crashes(ReferenceEncoder):
+    """A call ends the process."""
+
+    def get_image_feature(self, items):  # noqa: ARG002, D102
+        ctypes.string_at(0)
+
+
+class CrashesOnAnInt(ReferenceEncoder):
+    """A count that is an int ends the process."""
+
+    def get_image_feature(self, items):  # noqa: D102
+        if isinstance(items[0].model_specific_data.get("num_patches"), int):
+            ctypes.string_at(0)
+        return super().get_image_feature(items)
+
+
 right = Miniature("right", ReferenceEncoder)
 batched = Miniature("batched", Batched)
 thumbnail_first = Miniature("thumbnail-first", ThumbnailFirst)
@@ -133,6 +151,8 @@ messages = Miniature("messages", Messages)
 unbuildable = Miniature("unbuildable", Unbuildable)
 thumbnail_first_in_one_family = Miniature("thumbnail-first", ThumbnailFirst, ("step3-vl-10b",))
 one_family = Miniature("one-family", ReferenceEncoder, ("step3-vl-10b",))
+crashes = Miniature("crashes", Crashes)
+crashes_on_an_int = Miniature("crashes-on-an-int", CrashesOnAnInt)
 not_an_implementation = 7
 
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import zlib
-
 import pytest
 
 from conformance.contract import contract
-from conformance.power import Subject, examine
+from conformance.power import Subject, examine, in_one_family
 from tests.faults import FAULTS
 
 CATALOGUE = "tests.faults:FAULTS"
 
-# A fault is tried in one of its families here, a different one for each; the command tries all.
-SUBJECTS = [
-    Subject(
-        CATALOGUE,
-        fault.name,
-        fault.families[zlib.crc32(fault.name.encode()) % len(fault.families)],
-        str(fault.dtypes[0]).removeprefix("torch."),
-        "smoke",
-        quick=True,
-    )
-    for fault in FAULTS
-]
+# A fault is tried in one of its families and dtypes here; the command tries all.
+SUBJECTS = in_one_family(
+    [
+        Subject(CATALOGUE, fault.name, family, dtype, "smoke", quick=True)
+        for fault in FAULTS
+        for dtype in [str(fault.dtypes[0]).removeprefix("torch.")]
+        for family in fault.families
+    ]
+)
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,6 +95,25 @@ def test_the_header_and_the_footer_say_what_was_done(check: Check, tmp_path: Pat
     assert {"torch", "numpy"} <= set(header.environment.packages)
     assert footer.status == run.status == 1
     assert (footer.verdicts["failed"], footer.verdicts["passed"]) == (1, 1)
+
+
+def test_the_header_of_an_isolated_run_is_about_the_other_process(
+    check: Check, tmp_path: Path, schema: Draft202012Validator
+) -> None:
+    """Where the implementation ran, and beside it what the suite ran on."""
+    run = check(
+        "right",
+        "--clause=NP-01",
+        "--profile=smoke",
+        f"--python={sys.executable}",
+        "--family=step3",
+        "--results=r.jsonl",
+    )
+    assert run.status == 0, run.output
+    assert not list(schema.iter_errors(objects(tmp_path / "r.jsonl")[0]))
+    found = read_results(tmp_path / "r.jsonl").header.environment
+    assert found.near is not None
+    assert found.packages["torch"] == found.near["torch"]
 
 
 def test_a_known_failure_that_is_gone_is_a_complaint(check: Check, tmp_path: Path) -> None:

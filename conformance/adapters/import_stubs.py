@@ -21,21 +21,22 @@ class KernelUnavailable(RuntimeError):  # noqa: N818
     """Something was used that only a package replaced by a stand-in could do."""
 
 
-def missing(packages: Iterable[str]) -> tuple[str, ...]:
-    """Those of some top-level packages that are not installed, be there a stand-in or not."""
-    specs = ((package, importlib.util.find_spec(package)) for package in packages)
+def missing(modules: Iterable[str]) -> tuple[str, ...]:
+    """Those of some modules whose package is not installed, be there a stand-in or not."""
+    specs = ((module, importlib.util.find_spec(module.partition(".")[0])) for module in modules)
     return tuple(
-        package for package, spec in specs if spec is None or isinstance(spec.loader, StandInFinder)
+        module for module, spec in specs if spec is None or isinstance(spec.loader, StandInFinder)
     )
 
 
-def stand_in(packages: Iterable[str]) -> None:
-    """Serve stand-ins for some top-level packages and every module below them.
+def stand_in(modules: Iterable[str]) -> None:
+    """Serve stand-ins for some modules and every module below them.
 
-    An installed package is still imported for real: stand-ins are looked for last.
+    An installed package is still imported for real: stand-ins are looked for last. What is above
+    a stand-in is an empty package, in which nothing else is found.
     """
     served = {finder.roots for finder in sys.meta_path if isinstance(finder, StandInFinder)}
-    roots = frozenset(packages).difference(*served)
+    roots = frozenset(modules).difference(*served)
     if "triton" in roots:
         _let_torch_find_no_triton()
     if roots:
@@ -142,7 +143,7 @@ class StandInFinder(MetaPathFinder, Loader):
     """Finds and makes stand-ins.
 
     Attributes:
-        roots: the top-level packages that it finds, with every module below them.
+        roots: the modules that it finds, with every module below them.
     """
 
     def __init__(self, roots: frozenset[str]) -> None:
@@ -154,15 +155,21 @@ class StandInFinder(MetaPathFinder, Loader):
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """Find a module of the roots, a package each."""
+        """Find a module of the roots or above them, a package each."""
         del path, target
-        if fullname.partition(".")[0] not in self.roots:
+        if not self._serves(fullname) and not self._leads_to(fullname):
             return None
         return ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Make a stand-in."""
-        return StandIn(spec.name)
+        """Make a stand-in, or an empty package above one."""
+        return StandIn(spec.name) if self._serves(spec.name) else ModuleType(spec.name)
+
+    def _serves(self, name: str) -> bool:
+        return any(f"{name}.".startswith(f"{root}.") for root in self.roots)
+
+    def _leads_to(self, name: str) -> bool:
+        return any(root.startswith(f"{name}.") for root in self.roots)
 
     def exec_module(self, module: ModuleType) -> None:
         """Run nothing: attributes answer when they are asked for."""

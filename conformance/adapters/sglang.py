@@ -1,4 +1,4 @@
-"""sglang's own Step3-VL encoders, 0.5.9 and newer.
+"""sglang's own Step3-VL encoders, 0.4.10 and newer.
 
 A release's model class is built by its own constructor, filled by its own `load_weights` and
 called through its own `get_image_feature` with real `MultimodalDataItem`s. Only what no image
@@ -22,25 +22,25 @@ from typing import Any, Literal
 from unittest import mock
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from conformance.adapters import sglang_process as process
+from conformance.adapters.process import default_dtype, indexed, state_kept
 from conformance.protocol import Config, Unavailable
 
-# The first release with the 10B model; earlier ones also start in other ways.
-OLDEST = (0, 5, 9)
+# The first release with a Step3-VL model.
+OLDEST = (0, 4, 10)
 
 # Up to 0.5.13 `step3_vl` moves patches to the literal "cuda".
 FIRST_WITHOUT_LITERAL = (0, 5, 14)
 
-_INSTALL = "run `tox -e sglang`, or on a GPU machine `pip install 'sglang>=0.5.9'`"
+_INSTALL = "run `tox -e sglang`, or on a GPU machine `pip install 'sglang>=0.4.10'`"
 
 
 def implementation() -> Sglang:
     """The sglang that is installed here. Cheap: the first build imports it.
 
     Raises:
-        Unavailable: sglang is not installed, or is older than 0.5.9.
+        Unavailable: sglang is not installed, or is older than 0.4.10.
     """
     spec = importlib.util.find_spec("sglang")
     try:
@@ -67,7 +67,8 @@ class Sglang:
 
     Attributes:
         version: the release.
-        families: those that the release has a model for; `step3p7` came with 0.5.13.
+        families: those that the release has a model for; `step3-vl-10b` came with 0.5.9,
+            `step3p7` with 0.5.13.
         replaced: what is replaced so that sglang can be imported here.
         keeps_patches: whether `Tensor.to("cuda")` does nothing during a call of `step3`.
     """
@@ -111,10 +112,10 @@ class Sglang:
             Unavailable: sglang cannot be imported, or this process serves another device.
             Exception: whatever the constructor or the loader raises, unchanged.
         """
-        device = process.indexed(torch.device(device))
-        with process.state_kept(device):
+        device = indexed(torch.device(device))
+        with state_kept(device):
             process.start(self.version, device, dtype)
-            with process.default_dtype(dtype), device:
+            with default_dtype(dtype), device:
                 model = MODELS[config.family].construct(config.to_hf())
             encoder = SglangEncoder(
                 model.eval(), keep_patches=self.keeps_patches and config.family == "step3"
@@ -132,7 +133,7 @@ class SglangEncoder:
 
     def __init__(self, model: Any, *, keep_patches: bool = False) -> None:
         self.model = model
-        self._around_call = PatchesKept if keep_patches else contextlib.nullcontext
+        self._around_call = patches_kept if keep_patches else contextlib.nullcontext
 
     def reload(self, weights: Mapping[str, torch.Tensor]) -> None:
         """Load other weights of the same shapes with the release's own loader.
@@ -173,20 +174,18 @@ def _request(item: Any) -> Any:
     )
 
 
-class PatchesKept(TorchFunctionMode):
-    """Leaves a tensor where it is when it is sent to "cuda".
+def patches_kept() -> Any:
+    """While it lasts, a tensor stays where it is when it is sent to "cuda".
 
     Without it a release up to 0.5.13 would show nothing of `step3` with patches but the error
     that there is no GPU.
     """
+    send = torch.Tensor.to
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        del types
-        if func is torch.Tensor.to and args[1:] == ("cuda",):
-            return args[0]
-        return func(*args, **(kwargs or {}))
+    def to(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        return tensor if args == ("cuda",) else send(tensor, *args, **kwargs)
+
+    return mock.patch.object(torch.Tensor, "to", to)
 
 
 @dataclass(frozen=True)

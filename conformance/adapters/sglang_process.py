@@ -6,25 +6,40 @@ process group (here of one). Without a GPU, stand-ins come before the imports.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import importlib
-import logging
+import inspect
 import os
-import random
 import sys
-import warnings
-from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import torch
 from packaging.version import Version
 
 from conformance.adapters import import_stubs, torchvision_schemas
+from conformance.adapters.process import make_group_of_one
 from conformance.protocol import Unavailable
 
-# From this release on sglang does without sgl_kernel where there is no GPU.
-FIRST_WITHOUT_SGL_KERNEL = (0, 5, 11)
+# What releases import and only GPUs have, each with the first release that does without it.
+GPU_ONLY = {
+    "triton": (sys.maxsize,),
+    "sgl_kernel": (0, 5, 11),
+    "vllm.model_executor.layers.activation": (0, 5, 9),
+    "vllm.model_executor.layers.layernorm": (0, 5, 9),
+    "vllm._custom_ops": (0, 5),
+}
+
+# Up to 0.4.10 sglang asks torch for the processor's matrix tiles under a name that is gone.
+FIRST_WITHOUT_TILES = (0, 5)
+TILES = "_is_amx_tile_supported"
+
+# Earlier releases look the model of server arguments up on the hub, be it "dummy".
+FIRST_WITH_DUMMY = (0, 5, 6)
+
+# What `layers.dp_attention` has up to 0.5.6, which make attention ranks a group of their own.
+ATTENTION_SIZE = "_ATTN_TP_SIZE"
 
 _served: torch.device | None = None
 _attention: str | None = None
@@ -41,22 +56,18 @@ def replacements(version: str) -> tuple[str, ...]:
     if torch.cuda.is_available():
         return ()
     schemas = "torchvision operator schemas (declared, no kernels)"
+    tiles = f"torch._C._cpu.{TILES} (answers False)"
     return (
         *([schemas] if torchvision_schemas.needed() else []),
-        *(f"{package} (stand-in, kernels raise)" for package in _stand_ins(version)),
+        *(f"{module} (stand-in, kernels raise)" for module in _stand_ins(version)),
+        *([tiles] if release(version) < FIRST_WITHOUT_TILES else []),
     )
 
 
 def _stand_ins(version: str) -> tuple[str, ...]:
-    needs_kernels = release(version) < FIRST_WITHOUT_SGL_KERNEL
-    return import_stubs.missing(("triton", "sgl_kernel") if needs_kernels else ("triton",))
-
-
-def indexed(device: torch.device) -> torch.device:
-    """The same device with the index that torch would choose."""
-    if device.type == "cuda" and device.index is None:
-        return torch.device("cuda", torch.cuda.current_device())
-    return device
+    return import_stubs.missing(
+        name for name, without in GPU_ONLY.items() if release(version) < without
+    )
 
 
 def module(name: str) -> Any:
@@ -79,15 +90,17 @@ def start(version: str, device: torch.device, dtype: torch.dtype) -> None:
     if _served is None:
         _prepare_environment(device)
         _import(version)
-        _publish(device, dtype)
+        _publish(version, device, dtype)
         _make_group_of_one(device)
+        if hasattr(module("layers.dp_attention"), ATTENTION_SIZE):
+            _make_attention_group(_server_args(version, device, None))
         _served = device
     elif _served != device:
         raise Unavailable(
             f"sglang serves one device per process, here {_served}: run {device} in another process"
         )
     else:
-        _publish(device, dtype)
+        _publish(version, device, dtype)
 
 
 def _prepare_environment(device: torch.device) -> None:
@@ -106,8 +119,10 @@ def _import(version: str) -> None:
     if not torch.cuda.is_available():
         torchvision_schemas.declare()
         import_stubs.stand_in(_stand_ins(version))
+        if release(version) < FIRST_WITHOUT_TILES:
+            setattr(torch._C._cpu, TILES, lambda: False)
     try:
-        module("models.step3_vl_10b")
+        module("models.step3_vl")
     except Exception as error:
         # A package that is missing or of another version can raise anything.
         raise Unavailable(
@@ -116,7 +131,7 @@ def _import(version: str) -> None:
         ) from error
 
 
-def _publish(device: torch.device, dtype: torch.dtype) -> None:
+def _publish(version: str, device: torch.device, dtype: torch.dtype) -> None:
     """Publish server arguments, unless the published ones serve.
 
     The engine's own attention kernels for GPUs know half precision only.
@@ -126,20 +141,30 @@ def _publish(device: torch.device, dtype: torch.dtype) -> None:
     attention = "auto" if device.type == "cuda" and half else "sdpa"
     if attention == _attention:
         return
+    arguments = _server_args(version, device, None if attention == "auto" else attention)
     server_args = module("server_args")
-    # The path "dummy" keeps the arguments from being checked against a model on the hub.
-    arguments = server_args.ServerArgs(
-        model_path="dummy",
-        device=device.type,
-        mm_attention_backend=None if attention == "auto" else attention,
-    )
     if _places_ranks():
         context = module("runtime_context")
         ranks = context.SpawnRanks(world_rank=0, gpu_id=device.index)
         context.publish(arguments, role="scheduler", ranks=ranks)
-    else:
+    elif hasattr(server_args, "set_global_server_args_for_scheduler"):
         server_args.set_global_server_args_for_scheduler(arguments)
+    else:
+        published = module("managers.schedule_batch").global_server_args_dict
+        published.update({name: getattr(arguments, name) for name in published})
     _attention = attention
+
+
+def _server_args(version: str, device: torch.device, attention: str | None) -> Any:
+    """Server arguments for a model that is on no hub; the path "dummy" says so."""
+    server_args = module("server_args").ServerArgs
+    defaults_only = (
+        mock.patch.object(server_args, "__post_init__")
+        if release(version) < FIRST_WITH_DUMMY
+        else contextlib.nullcontext()
+    )
+    with defaults_only:
+        return server_args(model_path="dummy", device=device.type, mm_attention_backend=attention)
 
 
 def _places_ranks() -> bool:
@@ -151,54 +176,28 @@ def _places_ranks() -> bool:
 
 
 def _make_group_of_one(device: torch.device) -> None:
-    """Make the process groups that parallel layers ask for.
-
-    The store lives in memory, so that processes side by side share neither a file nor a port.
-    """
+    """Make the process groups that parallel layers ask for."""
     parallel_state = module("distributed.parallel_state")
-    backend = "nccl" if device.type == "cuda" else "gloo"
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-    if not torch.distributed.is_initialized():
-        store = torch.distributed.HashStore()  # type: ignore[attr-defined]
-        torch.distributed.init_process_group(backend, store=store, rank=0, world_size=1)
-        atexit.register(_destroy_groups)
+    backend = make_group_of_one(device)
     parallel_state.init_distributed_environment(
         world_size=1, rank=0, local_rank=device.index or 0, backend=backend
     )
     parallel_state.initialize_model_parallel(backend=backend)
 
 
-def _destroy_groups() -> None:
-    """Destroy the groups; nccl complains about those that outlive Python."""
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
-
-
-@contextlib.contextmanager
-def default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    """Make `dtype` torch's default, as an engine does while it constructs a model."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
-
-
-@contextlib.contextmanager
-def state_kept(device: torch.device) -> Iterator[None]:
-    """Leave random generators, warning filters and logging as they were; be quiet meanwhile.
-
-    Importing sglang draws from `random`, warns about the GPU that is not there and changes warning
-    filters; constructors draw initial weights from torch's generators.
-    """
-    python, silenced = random.getstate(), logging.root.manager.disable
-    gpus = [device.index] if device.type == "cuda" else []
-    logging.disable(logging.WARNING)
-    try:
-        with torch.random.fork_rng(gpus), warnings.catch_warnings(action="ignore"):
-            yield
-    finally:
-        logging.disable(silenced)
-        random.setstate(python)
+def _make_attention_group(server_args: Any) -> None:
+    """Make the group of attention ranks: one rank, with no data parallelism."""
+    initialize = module("layers.dp_attention").initialize_dp_attention
+    if "model_config" in inspect.signature(initialize).parameters:
+        # Read for the size of buffers that data parallelism alone has.
+        language_model = SimpleNamespace(hidden_size=1, dtype=torch.float32)
+        initialize(server_args, language_model)
+    else:
+        initialize(
+            enable_dp_attention=False,
+            tp_rank=0,
+            tp_size=1,
+            dp_size=1,
+            moe_dense_tp_size=None,
+            pp_size=1,
+        )

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from conformance.adapters.flat import flat_request
 from conformance.protocol import Config, Interface, Item, Unavailable
 
 _INSTALL = "pip install 'transformers>=5.16'"
@@ -132,7 +133,7 @@ class TransformersEncoder:
             Exception: whatever transformers raises, or torch where tensors of several items do
                 not join.
         """
-        pixels, patches, counts = _request(items)
+        pixels, patches, counts = flat_request(items)
         features = self._model.get_image_features(pixels, patches, counts).pooler_output
         return torch.cat(features, dim=0)
 
@@ -169,42 +170,6 @@ def _read(config: Config) -> Any:
     text = {**published["text_config"], **_NO_LANGUAGE_MODEL}
     config_class = _module("models.step3p7.configuration_step3p7").Step3p7Config
     return config_class.from_dict({**published, "text_config": text})
-
-
-def _request(items: Sequence[Item]) -> tuple[Any, Any, Any]:
-    """A request as `get_image_features` takes it: thumbnails, patches, counts.
-
-    One item goes through as it is. Several are joined, since the flat interface has room for one
-    tensor of thumbnails, one of patches and one list of counts; patches are None where no item
-    has any.
-    """
-    data = [item.model_specific_data for item in items]
-    if len(items) == 1:
-        return items[0].feature, data[0].get("patch_pixel_values"), data[0].get("num_patches")
-    present = [patches for each in data if (patches := each.get("patch_pixel_values")) is not None]
-    pixels = torch.cat([item.feature for item in items])
-    patches = torch.cat(present) if present else None
-    return pixels, patches, _joined_counts([each.get("num_patches") for each in data])
-
-
-def _joined_counts(counts: Sequence[Any]) -> list[Any] | None:
-    """The counts of several items as one list, each count in the form it came in.
-
-    None where no item has counts: then the argument is left out, as for one item. An item without
-    counts among others has no form in this interface, and leaving its images out would shift the
-    others' counts; its None stays in the list, for transformers to judge.
-    """
-    if all(count is None for count in counts):
-        return None
-    return [value for count in counts for value in _values(count)]
-
-
-def _values(count: Any) -> Sequence[Any]:
-    if isinstance(count, (list, tuple)):
-        return count
-    if hasattr(count, "reshape"):  # a tensor or an array, row-major
-        return list(count.reshape(-1))
-    return [count]
 
 
 def _copies(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping
 from conformance import package
 from conformance.check import Check, all_checks
 from conformance.contract import Clause, contract
+from conformance.corpus import sharp_cases
 from conformance.diagnosis import Failure, explained
+from conformance.dtypes import DTYPES
 from conformance.results import VERDICTS, Finding, Line, Results
 from conformance.rules import Breach
 from conformance.waivers import device_type
@@ -92,6 +94,7 @@ def _line_breaches(results: Results, line: Line) -> Iterator[tuple[str, str]]:
 def _finding_breaches(results: Results, line: Line, finding: Finding) -> Iterator[tuple[str, str]]:
     check = _by_name().get(finding.check)
     most = results.header.settings.examples * (check.effort if check else 1)
+    most += len(sharp_cases(finding.check, line.family, DTYPES[line.dtype]))
     excused = finding.status == "known" or bool(finding.witness)
     if excused or finding.cases > most or (finding.bad and not finding.cases):
         yield "CT-05", f"{finding.check}: {finding.status} with {finding.cases} cases"
@@ -129,7 +132,8 @@ def _verdict(line: Line, causes: Mapping[str, tuple[str, ...]]) -> tuple[str, tu
     if line.failures:
         own = causes.get(line.clause, ())
         return ("blocked" if own else "failed"), own
-    return ("passed" if "passed" in statuses else "not checked"), ()
+    passed = "passed" in statuses and "abandoned" not in statuses
+    return ("passed" if passed else "not checked"), ()
 
 
 def _checks(clause: Clause, family: str) -> list[Check]:
