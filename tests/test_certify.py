@@ -147,6 +147,13 @@ def test_every_option_that_changes_what_is_checked_is_refused(
             read_certification(config(f"{name}=x"))
 
 
+@pytest.mark.parametrize(("name", "attribute"), certification._ELSEWHERE)
+def test_an_implementation_elsewhere_is_refused(name: str, attribute: str) -> None:
+    """Its files are not in the suite's own interpreter."""
+    with pytest.raises(pytest.UsageError, match=name):
+        read_certification(config(**{attribute: "x"}))
+
+
 def test_a_part_of_the_checks_is_refused() -> None:
     """A certificate is of all of them."""
     part = config()
