@@ -92,18 +92,19 @@ def read_certification(config: pytest.Config) -> Certification | None:
         )
     folder = Path(given).absolute()
     if not hasattr(config, "workerinput"):
-        _require_extra()
+        if missing := missing_extra():
+            raise pytest.UsageError(missing)
         _require_frozen(config)
         _require_empty(folder)
     return Certification(folder, nonce, *_waivers(waivers))
 
 
-def _require_extra() -> None:
+def missing_extra() -> str:
+    """What must be installed for certificates, in one line; empty if nothing must."""
     missing = [name for name in _EXTRA if importlib.util.find_spec(name) is None]
-    if missing:
-        raise pytest.UsageError(
-            f"a certificate needs {', '.join(missing)}; pip install -e '.[certify]'"
-        )
+    if not missing:
+        return ""
+    return f"certificates need {', '.join(missing)}; pip install -e '.[certify]'"
 
 
 def _require_frozen(config: pytest.Config) -> None:

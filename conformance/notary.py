@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from conformance.certification import missing_extra
 from conformance.document import printable
 from conformance.package import ENVELOPE, KEY, STATEMENT
 
@@ -24,6 +25,7 @@ _MOST_BREACHES = 50
 @click.argument("file", type=click.Path(path_type=Path))
 def keygen(file: Path) -> None:
     """Write a new Ed25519 key: the private one to FILE, the public one to FILE.pub."""
+    _require_extra()
     from conformance.signature import generate
 
     try:
@@ -38,6 +40,7 @@ def keygen(file: Path) -> None:
 @click.option("--key", required=True, type=_FILE, help="the private key that keygen wrote")
 def sign(folder: Path, key: Path) -> None:
     """Sign the package in FOLDER."""
+    _require_extra()
     from conformance.signature import KeyFileError
     from conformance.signature import sign as signed
 
@@ -62,6 +65,7 @@ def verify(folder: Path, key: Path | None, challenge: str | None) -> None:
 
     The exit status is 0 if it is accepted, 1 if it breaks a rule, and 2 if it is no package.
     """
+    _require_extra()
     import torch
 
     from conformance.device import prepare_device
@@ -77,6 +81,11 @@ def verify(folder: Path, key: Path | None, challenge: str | None) -> None:
         sys.exit(2)
     click.echo("\n".join(_lines(found)))
     sys.exit(0 if found.accepted else 1)
+
+
+def _require_extra() -> None:
+    if missing := missing_extra():
+        raise click.UsageError(missing)
 
 
 def _lines(found: Verification) -> Iterator[str]:

@@ -10,8 +10,10 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
+from click.testing import CliRunner
 
 from conformance import certification, package
+from conformance.__main__ import main
 from conformance.artifact import artifact
 from conformance.certification import read_certification
 from conformance.registry import find_implementation
@@ -233,6 +235,17 @@ def test_the_commands_refuse_in_one_line(command: Command, tmp_path: Path) -> No
         assert run.status == 2, run.output
         assert word in run.output
         assert "Traceback" not in run.output
+
+
+def test_what_must_be_installed_is_named(tmp_path: Path) -> None:
+    """By every command that needs it, in one line."""
+    with patch("conformance.certification.importlib.util.find_spec", lambda _: None):
+        for arguments in (["keygen", str(tmp_path / "k")], ["verify", str(tmp_path)]):
+            found = CliRunner().invoke(main, arguments)
+            assert found.exit_code == 2
+            assert "matplotlib" in found.output
+        with pytest.raises(pytest.UsageError, match="certify"):
+            read_certification(config())
 
 
 def test_the_schema_of_a_package_is_itself_valid() -> None:
