@@ -21,6 +21,7 @@ from conformance.diff import changes, warnings
 from conformance.isolation.gateway import find_place
 from conformance.isolation.remote import driver_of, find_anywhere
 from conformance.matrix import read_matrix
+from conformance.notary import keygen, sign, verify
 from conformance.options import DTYPES
 from conformance.oracle import Oracle
 from conformance.page import Place, badge, markdown, page
@@ -41,6 +42,10 @@ from strategies import load_case
 @click.group()
 def main() -> None:
     """Conformance of Step3-VL vision encoders; `pytest conformance --impl=NAME` is the main job."""
+
+
+for command in (keygen, sign, verify):
+    main.add_command(command)
 
 
 @main.command()

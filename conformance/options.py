@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,21 +10,17 @@ from pathlib import Path
 import pytest
 import torch
 
+from conformance import certification as frozen
+from conformance.certification import Certification, read_certification
 from conformance.contract import LEVELS, Level, contract
 from conformance.device import nearest_device
+from conformance.dtypes import DTYPES as DTYPES
 from conformance.isolation.gateway import Place, find_place
 from conformance.isolation.remote import AnyImplementation, RemoteImplementation, find_anywhere
 from conformance.known import Known, KnownError, read_known, witness_folder
 from conformance.protocol import Unavailable
 from conformance.search import PROFILES, Effort
 from conformance.trial import Matching
-
-DTYPES = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-    "float64": torch.float64,
-}
 
 
 @dataclass(frozen=True)
@@ -50,6 +47,7 @@ class Options:
         save_witnesses: whether to make them.
         failures: the folder that failing cases are saved in.
         results: the file that the results are written to, None for none.
+        certification: what a run for a certificate needs, None for any other.
     """
 
     spec: str
@@ -71,6 +69,7 @@ class Options:
     save_witnesses: bool
     failures: str
     results: Path | None
+    certification: Certification | None = None
 
     @property
     def effort(self) -> Effort:
@@ -183,6 +182,20 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="write everything that was found as JSON lines, with the failing cases beside it",
     )
+    group.addoption(
+        "--certify",
+        metavar="DIR",
+        help="check all clauses in the frozen profile `certify` and write a package that others "
+        "can verify; options that change what is checked are refused",
+    )
+    group.addoption(
+        "--challenge",
+        metavar="NONCE",
+        help="of the verifier, with --certify: the cases whose results are kept as witnesses",
+    )
+    group.addoption(
+        "--waivers", metavar="FILE", help="with --certify: failures that the certificate excuses"
+    )
 
 
 def read_options(config: pytest.Config) -> Options:
@@ -197,6 +210,7 @@ def read_options(config: pytest.Config) -> Options:
             "say which implementation to check, such as --impl=reference or --impl=sglang "
             "(python -m conformance implementations lists them)"
         )
+    certification = read_certification(config)
     try:
         implementation, device = find_anywhere(spec, _place(config), config.getoption("--device"))
         known = _known(config, implementation)
@@ -206,7 +220,7 @@ def read_options(config: pytest.Config) -> Options:
     required: Level = level or "core"
     checked = LEVELS[: LEVELS.index(level or "strict") + 1]
     results = _results(config)
-    return Options(
+    options = Options(
         spec=spec,
         implementation=implementation,
         families=_families(config, implementation),
@@ -226,6 +240,26 @@ def read_options(config: pytest.Config) -> Options:
         save_witnesses=config.getoption("--save-witnesses"),
         failures=_failures(config, results),
         results=results,
+    )
+    return options if certification is None else _frozen(options, certification)
+
+
+def _frozen(options: Options, certification: Certification) -> Options:
+    """The options of a run for a certificate, whose profile nobody chooses."""
+    failures = certification.folder / "failures"
+    _require_writable(failures, f"a package cannot be written to {certification.folder}")
+    return dataclasses.replace(
+        options,
+        checked=frozen.CHECKED,
+        required=frozen.REQUIRED,
+        clauses=tuple(clause.id for clause in contract().clauses),
+        profile=frozen.PROFILE,
+        seed=frozen.SEED,
+        matching=frozen.MATCHING,
+        known=(),
+        known_from="none",
+        failures=str(failures),
+        certification=certification,
     )
 
 

@@ -10,13 +10,17 @@ import pytest
 import torch
 from rich.console import Console
 
+from conformance.artifact import artifact
 from conformance.cells import Cells
+from conformance.certification import Certification
 from conformance.collect import BENCH, OPTIONS, Bench, CheckFile, CheckItem
 from conformance.contract import contract
 from conformance.device import prepare_device
 from conformance.export import export
 from conformance.isolation.remote import RemoteImplementation
 from conformance.options import Options, add_options, cases_folder, read_options
+from conformance.package import JUNIT, write_package
+from conformance.protocol import Unavailable
 from conformance.record import Record
 from conformance.results import Results, write_results
 from conformance.search import PROFILES
@@ -27,6 +31,9 @@ CHECKS = Path(__file__).parent / "checks"
 
 _LEAST_WIDTH = 100
 _REFUSED_OPTIONS = 4
+
+# A run that came to its end; a package of any other would have holes.
+_ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, _REFUSED_OPTIONS)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,6 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
     prepare_device(options.noise_device)
     config.stash[OPTIONS] = options
     config.stash[BENCH] = Bench(options)
+    if options.certification:
+        config.option.xmlpath = str(options.certification.folder / JUNIT)
     if config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput"):
         config.stash[BENCH].driver.rest()  # xdist's workers have processes of their own
     if config.option.tbstyle == "auto":
@@ -129,11 +138,20 @@ def pytest_runtest_makereport(
             report.outcome, report.wasxfail = "skipped", f"known: {record.known}"
         elif record.status == "unbuildable":
             report.outcome, report.wasxfail = "skipped", "cannot be built"
+        elif options.certification and _is_waived(record, options.certification):
+            report.outcome, report.wasxfail = "skipped", "waived"
         elif record.status == "abandoned":
             report.outcome, report.wasxfail = "skipped", "given up"
         elif record.status == "failed" and not any(map(options.requires, record.clauses)):
             report.outcome, report.wasxfail = "skipped", "above the required level"
     return report
+
+
+def _is_waived(record: Record, certification: Certification) -> bool:
+    """Whether a waiver names each line that a failed check belongs to, and its case."""
+    named = {waiver.key for waiver in certification.waivers if record.digest in waiver.witnesses}
+    lines = {(clause, record.family, record.dtype) for clause in record.clauses}
+    return record.status == "failed" and lines <= named
 
 
 class Reporter:
@@ -147,6 +165,13 @@ class Reporter:
         self.options = config.stash[OPTIONS]
         self.records: list[Record] = []
         self.faults: list[str] = []
+        self.certified = ""
+        if self.options.certification:
+            assert not isinstance(self.options.implementation, RemoteImplementation)
+            try:  # before the run: it is these files that are certified
+                self.subject = artifact(self.options.implementation)
+            except Unavailable as error:
+                raise pytest.UsageError(str(error)) from None
         if self.options.results:
             # A run that ends early must not leave another run's results behind.
             self.options.results.unlink(missing_ok=True)
@@ -169,6 +194,11 @@ class Reporter:
             session.exitstatus = self._status(cells)
         if self.options.results:
             self._write(self.options.results, cells, session.exitstatus)
+        if self.options.certification and session.exitstatus in _ENDED:
+            driver = session.config.stash[BENCH].driver
+            complaints = [*self.faults, *self.unbuildable()]
+            written = write_package(cells, driver, self.subject, complaints)
+            session.exitstatus, self.certified = written.status, written.line
 
     def _status(self, cells: Cells) -> int:
         if self.unbuildable():
@@ -206,6 +236,8 @@ class Reporter:
         judged = [record for record in self.records if record.status != "unbuildable"]
         if judged:
             print_results(console, Cells(self.options, judged))
+        if self.certified:
+            console.print(self.certified, highlight=False, markup=False, soft_wrap=True)
 
     @property
     def width(self) -> int:

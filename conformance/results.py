@@ -11,7 +11,7 @@ import dataclasses
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -325,13 +325,18 @@ def write_results(results: Results, file: str | Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
+    Path(file).write_bytes(to_bytes(results))
+
+
+def to_bytes(results: Results) -> bytes:
+    """The one content that a file of some results has."""
     records = [
         {"record": "header", "format": FORMAT, **results.header.to_json()},
         *({"record": "line", **line.to_json()} for line in results.lines),
         {"record": "footer", **results.footer.to_json()},
     ]
     texts = [json.dumps(record, ensure_ascii=False, allow_nan=False) for record in records]
-    Path(file).write_text("\n".join(texts) + "\n", encoding="utf-8")
+    return ("\n".join(texts) + "\n").encode()
 
 
 def read_results(file: str | Path) -> Results:
@@ -341,12 +346,27 @@ def read_results(file: str | Path) -> Results:
         ResultsError: it is missing, of another format, cut short or damaged.
     """
     try:
-        texts = Path(file).read_text(encoding="utf-8").splitlines()
+        content = Path(file).read_text(encoding="utf-8")
     except OSError as error:
         raise ResultsError(f"cannot read the results {file}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ResultsError(f"{file} is no result file: it is not text in UTF-8") from None
+    # Not by splitlines(): a message may hold a line separator of Unicode.
+    texts = content.removesuffix("\n").split("\n") if content else []
     records = [_parsed(text, f"{file}, line {place}") for place, text in enumerate(texts, 1)]
+    return results_of(records, file)
+
+
+def results_of(records: Sequence[dict[str, Any]], file: str | Path) -> Results:
+    """The results that the objects of a file are.
+
+    Args:
+        records: one for each line.
+        file: for the message.
+
+    Raises:
+        ResultsError: they are of another format, cut short or damaged.
+    """
     if not records or records[0].get("format") != FORMAT:
         raise ResultsError(f"{file} is no result file of format {FORMAT}")
     if records[-1].get("record") != "footer":

@@ -141,8 +141,7 @@ class Case:
     @functools.cached_property
     def digest(self) -> str:
         """A hash of the whole content."""
-        both = self.encoded.digest() + self.weights.digest
-        return hashlib.blake2b(both.encode(), digest_size=16).hexdigest()
+        return combined(self.encoded, self.weights)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Case) and self.digest == other.digest
@@ -180,6 +179,12 @@ class Case:
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002
         """Keep Hypothesis from printing every field."""
         printer.text(repr(self))
+
+
+def combined(encoded: Encoded, weights: Weights) -> str:
+    """The digest of a case, of whose parts both are."""
+    both = encoded.digest() + weights.digest
+    return hashlib.blake2b(both.encode(), digest_size=16).hexdigest()
 
 
 def plain_item(images: Sequence[Image]) -> ImageItem:

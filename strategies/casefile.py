@@ -19,7 +19,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from reference import EncoderConfig, ImageItem
-from strategies.case import Case, Placement, Weights
+from strategies.case import Case, Placement, Weights, combined
 from strategies.encoding import Encoded, decode
 
 FORMAT = "step3vl-case-1"
@@ -99,6 +99,22 @@ def load_case(file: str | Path) -> tuple[Case, dict[str, Any]]:
         return _read(metadata, tensors), dict(json.loads(metadata["notes"]))
     except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{file} is a damaged case: {error!r}") from None
+
+
+def digest_of(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
+    """The digest of the case in an opened file, which is not decoded.
+
+    Args:
+        metadata: of the file.
+        tensors: of the file, by name.
+
+    Raises:
+        ValueError: it is not a saved case.
+    """
+    if metadata.get("format") != FORMAT or "case" not in metadata:
+        raise ValueError(f"it is not a case of format {FORMAT}")
+    encoded = Encoded(metadata["case"], _under(_ITEMS, tensors))
+    return combined(encoded, Weights(_under(_WEIGHTS, tensors)))
 
 
 def _open(file: str | Path) -> tuple[dict[str, str], dict[str, Tensor]]:

@@ -1,0 +1,75 @@
+"""The certificate: the level that results reach, with what a waiver excuses."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+from conformance.contract import LEVELS
+from conformance.results import Line, Results
+
+Standing = Literal["passed", "waived", "unjudged", "failed"]
+Result = Literal["PASSED", "WARNED", "FAILED"]
+Reached = Literal["none", "core", "strict", "extended"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What results come to.
+
+    Attributes:
+        level: the highest of which every clause passed, is waived or stays open.
+        result: `FAILED` if not even core is reached, `WARNED` if a core clause is waived or open.
+        standings: of each line that applies, by its name.
+    """
+
+    level: Reached
+    result: Result
+    standings: dict[str, Standing]
+
+    def named(self, *standings: Standing) -> list[str]:
+        """The names of the lines that stand so."""
+        return [name for name, standing in self.standings.items() if standing in standings]
+
+
+def certificate(results: Results, waived: Collection[tuple[str, str, str]]) -> Certificate:
+    """What results come to.
+
+    Args:
+        results: of every clause.
+        waived: keys of the lines that a waiver excuses.
+    """
+    lines = [line for line in results.lines if line.applies]
+    standings = {line.key: standing(line, line.key in waived) for line in lines}
+    level: Reached = "none"
+    for step in LEVELS:
+        if any(standings[line.key] == "failed" for line in lines if line.level == step):
+            break
+        level = step
+    core = {standings[line.key] for line in lines if line.level == "core"}
+    result: Result = "FAILED" if level == "none" else "PASSED" if core <= {"passed"} else "WARNED"
+    return Certificate(level, result, {" ".join(key): found for key, found in standings.items()})
+
+
+def standing(line: Line, waived: bool) -> Standing:
+    """How a line that applies stands."""
+    if line.verdict == "passed" and line.complete:
+        return "passed"
+    if line.bad and line.complete and waived:
+        return "waived"
+    if line.verdict == "not checked" and line.complete and _may_stay_open(line):
+        return "unjudged"
+    return "failed"
+
+
+def _may_stay_open(line: Line) -> bool:
+    """Whether there may be nothing to judge, although the clause applies.
+
+    No checkpoint of `PerceptionEncoder` has the class token that EN-04 asks for, so no encoder
+    must; and in float16 the reference itself may overflow in every case of EN-12.
+    """
+    statuses = {finding.status for finding in line.checks}
+    if line.clause == "EN-04":
+        return statuses == {"refused"} and line.family != "step3"
+    return line.clause == "EN-12" and statuses == {"empty"} and line.dtype == "float16"

@@ -1,0 +1,112 @@
+"""`python -m conformance keygen`, `sign` and `verify`: packages of certificates."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from conformance.certification import missing_extra
+from conformance.document import printable
+from conformance.package import ENVELOPE, KEY, STATEMENT
+
+if TYPE_CHECKING:
+    from conformance.verification import Verification
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+_MOST_BREACHES = 50
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def keygen(file: Path) -> None:
+    """Write a new Ed25519 key: the private one to FILE, the public one to FILE.pub."""
+    _require_extra()
+    from conformance.signature import generate
+
+    try:
+        public = generate(file)
+    except OSError as error:
+        raise click.UsageError(f"cannot write {error.filename}: {error.strerror}") from None
+    click.echo(f"{file} is private: keep it; {public} is for those who verify")
+
+
+@click.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--key", required=True, type=_FILE, help="the private key that keygen wrote")
+def sign(folder: Path, key: Path) -> None:
+    """Sign the package in FOLDER."""
+    _require_extra()
+    from conformance.signature import KeyFileError
+    from conformance.signature import sign as signed
+
+    try:
+        payload = (folder / STATEMENT).read_bytes()
+        envelope, public = signed(payload, key.read_bytes())
+        (folder / ENVELOPE).write_bytes(envelope)
+        (folder / KEY).write_bytes(public)
+    except OSError as error:
+        raise click.UsageError(f"{error.filename}: {error.strerror}") from None
+    except KeyFileError as error:
+        raise click.UsageError(f"{key}: {error}") from None
+    click.echo(f"signed {folder / STATEMENT} in {folder / ENVELOPE}")
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--key", type=_FILE, help="the public key that must have signed it")
+@click.option("--challenge", metavar="NONCE", help="the nonce that must have been answered")
+def verify(folder: Path, key: Path | None, challenge: str | None) -> None:
+    """Verify the package in FOLDER, without its implementation or its device.
+
+    The exit status is 0 if it is accepted, 1 if it breaks a rule, and 2 if it is no package.
+    """
+    _require_extra()
+    import torch
+
+    from conformance.device import prepare_device
+    from conformance.verification import NotAPackage
+    from conformance.verification import verify as verified
+
+    prepare_device(torch.device("cpu"))
+    trusted = key.read_bytes() if key else None
+    try:
+        found = verified(folder, key=trusted, challenge=challenge)
+    except NotAPackage as reason:
+        click.echo(f"not a package: {printable(reason)}", err=True)
+        sys.exit(2)
+    click.echo("\n".join(_lines(found)))
+    sys.exit(0 if found.accepted else 1)
+
+
+def _require_extra() -> None:
+    if missing := missing_extra():
+        raise click.UsageError(missing)
+
+
+def _lines(found: Verification) -> Iterator[str]:
+    for breach in found.breaches[:_MOST_BREACHES]:
+        yield str(breach)
+    if len(found.breaches) > _MOST_BREACHES:
+        yield f"and {len(found.breaches) - _MOST_BREACHES} more"
+    if not found.accepted:
+        yield "REFUSED: the rules stand in conformance/rules.toml"
+        return
+    assert found.results is not None
+    assert found.certificate is not None
+    assert found.recomputed is not None
+    header, settings = found.results.header, found.results.header.settings
+    who = f"{header.implementation.name} {header.implementation.version}"
+    where = f"{', '.join(settings.families)} in {', '.join(settings.dtypes)} on {settings.device}"
+    yield printable(f"{who}: {where}")
+    yield (
+        f"{found.recomputed.right} answers to the challenge recomputed here, at most "
+        f"{found.recomputed.worst:.2g} noise units off"
+    )
+    for note in found.notes:
+        yield f"note: {note}"
+    yield f"ACCEPTED: {found.certificate.result}, level {found.certificate.level}"

@@ -1,0 +1,98 @@
+"""The report of a certificate: one static page for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from conformance.artifact import Artifact
+from conformance.certificate import Standing, certificate
+from conformance.contract import LEVELS, contract
+from conformance.error_plot import error_plot
+from conformance.results import Line, Results
+from conformance.waivers import Waiver, used
+
+_MARKS: dict[str, tuple[str, str]] = {
+    "passed": ("✓", "passed"),
+    "waived": ("◆", "waived"),
+    "unjudged": ("○", "open"),
+    "failed": ("✗", "failed"),
+}
+
+
+def report(
+    results: Results,
+    waivers: Sequence[Waiver],
+    subject: Artifact,
+    challenge: str,
+    environment: Mapping[str, Any],
+) -> str:
+    """The page of a certificate; everything that results say is text in it, never markup.
+
+    Args:
+        results: of the run.
+        waivers: that were given.
+        subject: what was checked.
+        challenge: the nonce.
+        environment: in full, as of `environment.inventory`.
+    """
+    excused = used(waivers, results)
+    found = certificate(results, excused)
+    lines = {line.key: line for line in results.lines}
+    settings = results.header.settings
+    return (
+        _templates()
+        .get_template("report.html.jinja")
+        .render(
+            found=found,
+            header=results.header,
+            footer=results.footer,
+            subject=subject,
+            challenge=challenge,
+            environment=environment,
+            waivers=[(waiver, waiver.key in excused) for waiver in waivers],
+            contract=contract(),
+            levels=LEVELS,
+            columns=[(f, d) for f in settings.families for d in settings.dtypes],
+            lines=lines,
+            failures=[(line, excused.get(line.key)) for line in results.lines if line.bad],
+            counts={name: len(found.named(_standing(name))) for name in _MARKS},
+            plot=Markup(error_plot(results)),
+            cell=lambda line: _cell(line, found.standings),
+        )
+    )
+
+
+def _standing(name: str) -> Standing:
+    return name  # type: ignore[return-value]
+
+
+def _cell(line: Line, standings: Mapping[str, Standing]) -> dict[str, str]:
+    """What a cell of the table shows: a glyph, a word, and a class for its colour."""
+    name = standings.get(" ".join(line.key))
+    if name is None:
+        return {"glyph": "·", "word": "does not apply", "kind": "none", "more": ""}
+    glyph, word = _MARKS[name]
+    word = "blocked" if name == "failed" and line.verdict == "blocked" else word
+    more = f"{line.cases}" + (f", {_units(line.worst)}" if line.worst else "")
+    return {"glyph": glyph, "word": word, "kind": name, "more": more if line.cases else ""}
+
+
+def _units(error: float) -> str:
+    return "∞" if math.isinf(error) else f"{error:.2g}"
+
+
+def _templates() -> Environment:
+    made = Environment(
+        loader=PackageLoader("conformance"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    made.filters["units"] = _units
+    return made

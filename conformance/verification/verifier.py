@@ -1,0 +1,191 @@
+"""The verifier: every rule, in an order in which nothing is trusted before it was looked at."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from conformance import package
+from conformance.answers import Answers
+from conformance.certificate import Certificate, certificate
+from conformance.protocol import Interface
+from conformance.results import Results
+from conformance.rules import Breach
+from conformance.statement import statement
+from conformance.verification.completeness import check_footer, check_lines, check_verdicts
+from conformance.verification.documents import Documents, read_documents
+from conformance.verification.excuses import check_waivers
+from conformance.verification.failures import check_failures
+from conformance.verification.layout import Layout, Refused, read_layout
+from conformance.verification.provenance import (
+    check_environment,
+    check_profile,
+    check_versions,
+)
+from conformance.verification.recomputation import Recomputed, read_all_answers, recompute
+from conformance.verification.seal import check_files, check_signature
+from conformance.waivers import Waiver, WaiverError, read_waivers, used
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a verifier found.
+
+    Attributes:
+        breaches: of rules; none if the package is accepted.
+        results: of the run, None if they could not be read.
+        certificate: what they come to, None if that could not be said.
+        recomputed: the challenge, None if the package was refused before.
+        notes: what an accepted package does not prove, a line each.
+    """
+
+    breaches: tuple[Breach, ...]
+    results: Results | None = None
+    certificate: Certificate | None = None
+    recomputed: Recomputed | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        """Whether no rule is broken."""
+        return not self.breaches
+
+
+def verify(
+    folder: Path,
+    *,
+    key: bytes | None = None,
+    challenge: str | None = None,
+    today: datetime.date | None = None,
+) -> Verification:
+    """Verify a package.
+
+    Args:
+        folder: of the package, which is not trusted.
+        key: the public key that must have signed it, in PEM; None for any.
+        challenge: the nonce that must have been answered; None for any.
+        today: on which no waiver may have expired; None for this day.
+
+    Raises:
+        NotAPackage: the folder holds nothing that says it is one.
+    """
+    layout = read_layout(folder)
+    if layout.breaches:
+        return Verification(layout.breaches)
+    day = today or datetime.datetime.now(tz=datetime.UTC).date()
+    try:
+        return _verified(layout, key, challenge, day)
+    except Refused as refused:
+        return Verification((refused.breach,))
+
+
+def _verified(
+    layout: Layout, key: bytes | None, challenge: str | None, day: datetime.date
+) -> Verification:
+    documents = read_documents(layout)
+    waivers, data = _waivers(layout)
+    results, excused = documents.results, used(waivers, documents.results)
+    found = certificate(results, excused)
+    answers = list(read_all_answers(layout, results, documents.claims["challenge"], challenge))
+    breaches = [
+        *check_files(layout, documents.claims["files"]),
+        *check_signature(layout, key),
+        *check_versions(results.header),
+        *check_profile(results.header),
+        *check_environment(results.header, documents.environment),
+        *check_lines(results, documents.places),
+        *check_verdicts(results, documents.places),
+        *check_footer(results),
+        *check_failures(layout, results, documents.places),
+        *check_waivers(waivers, data, results, day),
+        *_check_level(documents, found),
+        *_check_statement(documents, waivers),
+        *(answer for answer in answers if isinstance(answer, Breach)),
+    ]
+    if breaches:
+        return Verification(tuple(breaches), results, found)
+    recomputed = Recomputed()
+    for answer in answers:
+        assert isinstance(answer, Answers)
+        interface = cast(Interface, results.header.implementation.interface)
+        recompute(answer, interface, excused, recomputed)
+    return Verification(
+        tuple(recomputed.breaches),
+        results,
+        found,
+        recomputed,
+        tuple(_notes(documents, waivers, recomputed, key, challenge)),
+    )
+
+
+def _waivers(layout: Layout) -> tuple[tuple[Waiver, ...], bytes]:
+    if package.WAIVERS not in layout.sizes:
+        return (), b""
+    data = layout.read(package.WAIVERS)
+    try:
+        return read_waivers(data), data
+    except WaiverError as error:
+        raise Refused(Breach("WA-01", str(error), package.WAIVERS)) from None
+
+
+def _check_level(documents: Documents, found: Certificate) -> Iterator[Breach]:
+    predicate = documents.statement["predicate"]
+    if documents.claims["level"] != found.level or predicate["result"] != found.result:
+        claimed = f"{predicate['result']} at level {documents.claims['level']}"
+        message = f"it claims {claimed}; the lines make {found.result} at level {found.level}"
+        yield Breach("LV-01", message, package.STATEMENT)
+    results = documents.results
+    good = found.level != "none" and not results.footer.complaints
+    if (results.footer.status == 0) != good:
+        message = f"the exit status {results.footer.status} does not follow from the lines"
+        yield Breach("CT-07", message, package.RESULTS, len(results.lines) + 2)
+    for line in results.lines:
+        if line.level == "core" and found.standings.get(" ".join(line.key)) == "failed":
+            message = f"{' '.join(line.key)} is core, and {line.verdict}"
+            yield Breach("LV-02", message, package.RESULTS, documents.places[line.key])
+
+
+def _check_statement(documents: Documents, waivers: tuple[Waiver, ...]) -> Iterator[Breach]:
+    """The statement, made anew from everything else, against the one that is there."""
+    said, claims = documents.statement["predicate"], documents.claims
+    anew = statement(
+        documents.statement["subject"][0],
+        documents.results,
+        waivers,
+        claims["challenge"],
+        claims["files"],
+    )["predicate"]
+    for name in ("passedTests", "warnedTests", "failedTests"):
+        if said[name] != anew[name]:
+            yield Breach("LV-01", f"{name} is not what the lines make", package.STATEMENT)
+    if said["configuration"] != anew["configuration"]:
+        message = "contract or noise table are not the verifier's"
+        yield Breach("PV-01", message, package.STATEMENT)
+    for name, value in anew["conformance"].items():
+        if name != "level" and claims[name] != value:
+            yield Breach("LV-03", f"{name} is not what the other files say", package.STATEMENT)
+
+
+def _notes(
+    documents: Documents,
+    waivers: tuple[Waiver, ...],
+    recomputed: Recomputed,
+    key: bytes | None,
+    challenge: str | None,
+) -> Iterator[str]:
+    if key is None:
+        yield "whose key it is was not asked: give the vendor's with --key"
+    if challenge is None:
+        yield "whose nonce it is was not asked: give yours with --challenge"
+    if recomputed.excused:
+        yield f"{recomputed.excused} answers to the challenge are wrong and excused by waivers"
+    if documents.results.header.implementation.replacements:
+        yield "parts were replaced to run on this device: see replacements in results.jsonl"
+    yield "report.html and junit.xml were hashed, not read"
+    yield (
+        "verdicts on all but the challenge are the vendor's word"
+        + (f", and {len(waivers)} failures are waived" if waivers else "")
+    )
