@@ -269,4 +269,7 @@ def _require_comparable(columns: Iterable[Column]) -> None:
         other = seen.setdefault((*column.group, column.version), column.file)
         if other != column.file:
             what = f"{column.implementation} {column.version} ({column.family}, {column.dtype})"
-            raise ResultsError(f"{other} and {column.file} are both of {what}: remove one")
+            raise ResultsError(
+                f"{other} and {column.file} are both of {what}: remove one, or "
+                "give the other build another version"
+            )

@@ -81,7 +81,8 @@ class Options:
         """The options that name the implementation to `python -m conformance replay`."""
         found = f"--impl={self.spec}"
         if isinstance(self.implementation, RemoteImplementation):
-            found += f" --gateway={self.implementation.place.spec}"
+            place = self.implementation.place
+            found += f" --gateway={place.spec} --timeout={place.timeout:g}"
         return found if self.device.type == "cpu" else f"{found} --device={self.device}"
 
     def requires(self, clause: str) -> bool:
