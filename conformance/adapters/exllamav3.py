@@ -17,11 +17,9 @@ until someone has run it on a GPU. To drive it:
 
 from __future__ import annotations
 
-import importlib.util
-from importlib import metadata
-
 import torch
 
+from conformance.adapters.engine import installed
 from conformance.protocol import Implementation, Unavailable
 
 
@@ -31,9 +29,7 @@ def implementation() -> Implementation:
     Raises:
         Unavailable: always, with what is missing here.
     """
-    if importlib.util.find_spec("exllamav3") is None:
-        raise Unavailable("exllamav3 is not installed: on a CUDA machine, pip install exllamav3")
-    version = metadata.version("exllamav3")
+    version, _ = installed("exllamav3", "on a CUDA machine, pip install exllamav3")
     if not torch.cuda.is_available():
         raise Unavailable(f"exllamav3 {version} needs CUDA, and torch finds none here")
     raise Unavailable(

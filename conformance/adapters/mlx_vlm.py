@@ -7,18 +7,16 @@ is checked on its behalf: MLX does not look for indices out of bounds, and neith
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from importlib import metadata
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import torch
 from torch import Tensor
 
+from conformance.adapters.engine import imported, installed
 from conformance.adapters.flat import flat_request
 from conformance.adapters.process import state_kept
 from conformance.protocol import Config, Interface, Item, Unavailable
@@ -35,13 +33,10 @@ def implementation() -> MlxVlm:
     Raises:
         Unavailable: mlx-vlm or MLX is not installed, or too old for Step3.7.
     """
-    package = importlib.util.find_spec("mlx_vlm")
-    if package is None or not package.submodule_search_locations:
-        raise Unavailable(f"mlx-vlm is not installed: {_INSTALL}")
+    version, package = installed("mlx-vlm", _INSTALL)
     if importlib.util.find_spec("mlx") is None:
         raise Unavailable(f"mlx-vlm is installed, but MLX is not: {_INSTALL}")
-    version = metadata.version("mlx-vlm")
-    if not (Path(package.submodule_search_locations[0]) / "models" / "step3p7").is_dir():
+    if not (package / "models" / "step3p7").is_dir():
         raise Unavailable(f"mlx-vlm {version} has no models.step3p7: {_INSTALL}")
     return MlxVlm(version)
 
@@ -193,8 +188,4 @@ def _module(name: str) -> Any:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     # Compiled, an activation would call a C++ compiler.
     os.environ["MLX_DISABLE_COMPILE"] = "1"
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:  # a dependency is absent, or of a release it refuses
-        cause = str(error).partition("\n")[0]
-        raise Unavailable(f"mlx-vlm lacks something it needs: {cause}") from error
+    return imported("mlx-vlm", name)

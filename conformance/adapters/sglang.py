@@ -12,8 +12,6 @@ way, and an attribute that a release forgot stays missing.
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
-import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +22,7 @@ from unittest import mock
 import torch
 
 from conformance.adapters import sglang_process as process
+from conformance.adapters.engine import installed
 from conformance.adapters.process import default_dtype, indexed, state_kept
 from conformance.protocol import Config, Unavailable
 
@@ -42,17 +41,11 @@ def implementation() -> Sglang:
     Raises:
         Unavailable: sglang is not installed, or is older than 0.4.10.
     """
-    spec = importlib.util.find_spec("sglang")
-    try:
-        version = importlib.metadata.version("sglang")
-    except importlib.metadata.PackageNotFoundError:
-        spec = None
-    if spec is None or spec.origin is None:
-        raise Unavailable(f"sglang is not installed: {_INSTALL}")
+    version, package = installed("sglang", _INSTALL)
     release = process.release(version)
     if release < OLDEST:
         raise Unavailable(f"sglang {version} is too old to be driven: {_INSTALL}")
-    models = Path(spec.origin).parent / "srt" / "models"
+    models = package / "srt" / "models"
     return Sglang(
         version=version,
         families=tuple(name for name, model in MODELS.items() if model.is_in(models)),

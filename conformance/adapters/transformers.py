@@ -9,19 +9,16 @@ is what the suite sees.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from conformance.adapters.engine import imported, installed
 from conformance.adapters.flat import flat_request
 from conformance.protocol import Config, Interface, Item, Unavailable
 
@@ -37,11 +34,8 @@ def implementation() -> Transformers:
     Raises:
         Unavailable: transformers is not installed, or too old for Step3.7.
     """
-    package = importlib.util.find_spec("transformers")
-    if package is None or not package.submodule_search_locations:
-        raise Unavailable(f"transformers is not installed: {_INSTALL}")
-    version = metadata.version("transformers")
-    if not (Path(package.submodule_search_locations[0]) / "models" / "step3p7").is_dir():
+    version, package = installed("transformers", _INSTALL)
+    if not (package / "models" / "step3p7").is_dir():
         raise Unavailable(f"transformers {version} has no models.step3p7: {_INSTALL}")
     return Transformers(version)
 
@@ -184,11 +178,7 @@ def _shapes(weights: Mapping[str, Tensor]) -> dict[str, torch.Size]:
 def _module(name: str) -> Any:
     """A module of transformers, imported late: the model takes seconds."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    try:
-        return importlib.import_module(f"transformers.{name}")
-    except ImportError as error:  # a dependency is absent, or of a release it refuses
-        cause = str(error).partition("\n")[0]
-        raise Unavailable(f"transformers lacks something it needs: {cause}") from error
+    return imported("transformers", f"transformers.{name}")
 
 
 @contextmanager

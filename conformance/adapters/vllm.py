@@ -12,8 +12,6 @@ validated, moved or caught on the way.
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +23,7 @@ from packaging.version import Version
 from torch import Tensor
 
 from conformance.adapters import vllm_process as process
+from conformance.adapters.engine import installed
 from conformance.adapters.flat import flat_request
 from conformance.adapters.process import default_dtype, indexed, state_kept
 from conformance.protocol import Config, Item, Unavailable
@@ -41,16 +40,9 @@ def implementation() -> Vllm:
     Raises:
         Unavailable: vLLM is not installed, or is older than 0.12.
     """
-    spec = importlib.util.find_spec("vllm")
-    try:
-        version = importlib.metadata.version("vllm")
-    except importlib.metadata.PackageNotFoundError:
-        spec = None
-    if spec is None or spec.origin is None:
-        raise Unavailable(f"vLLM is not installed: {_INSTALL}")
+    version, package = installed("vLLM", _INSTALL)
     if Version(version).release < OLDEST:
         raise Unavailable(f"vLLM {version} is too old to be driven: {_INSTALL}")
-    package = Path(spec.origin).parent
     models = package / "model_executor" / "models"
     return Vllm(
         version=version,
