@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
 
 from conformance.contract import contract
+from conformance.release import is_within
 from reference import FAMILIES
 
 KNOWN_FOLDER = Path(__file__).parent / "known"
@@ -68,12 +68,8 @@ class Known:
 
     def covers(self, version: str, device: str) -> bool:
         """Whether it is about a release on a device."""
-        try:
-            release = Version(version)
-        except InvalidVersion:
-            return False
         there = not self.devices or device in self.devices
-        return there and SpecifierSet(self.releases).contains(release, prereleases=True)
+        return there and is_within(version, self.releases)
 
     def names(self, clause: str, family: str, dtype: str) -> bool:
         """Whether it says that a clause fails for a family in a dtype."""

@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
 
 from conformance.contract import contract
 from conformance.document import DocumentError, printable, read_toml
 from conformance.dtypes import DTYPES
+from conformance.release import is_within
 from conformance.results import Line, Results
 from reference import FAMILIES
 
@@ -88,12 +88,7 @@ class Waiver:
 
     def covers(self, version: str, device: str) -> bool:
         """Whether it is about a release on a type of device."""
-        try:
-            release = Version(version)
-        except InvalidVersion:
-            return False
-        specifier = SpecifierSet(self.releases)
-        return device == self.device and specifier.contains(release, prereleases=True)
+        return device == self.device and is_within(version, self.releases)
 
     def matches(self, line: Line) -> bool:
         """Whether a line fails with exactly the cases that it names."""

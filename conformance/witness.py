@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.specifiers import SpecifierSet
-
 from conformance.check import Check
 from conformance.judge import Verdict
 from conformance.known import Known
+from conformance.release import is_within
 from conformance.search import confirmed
 from conformance.trial import LeftOut, NotOffered, Trial
 from strategies import Case, load_case, save_case
@@ -52,7 +51,7 @@ class Witness:
         """How it may fail in a release: as it was seen to, there or else in others of an entry."""
         if release in self.kinds:
             return {self.kinds[release]}
-        return {kind for seen, kind in self.kinds.items() if _within(seen, known)}
+        return {kind for seen, kind in self.kinds.items() if is_within(seen, known.releases)}
 
     def seen(self, release: str, kind: str) -> Witness:
         """Note how it fails in a release; a file that says so already is not touched."""
@@ -119,12 +118,8 @@ def find_witness(
     """The witness of a known failure: one that was seen in a release, or else in another of it."""
     found = witnesses(folder, check, family, dtype)
     seen = [w for w in found if release in w.kinds]
-    akin = [w for w in found if any(_within(release, known) for release in w.kinds)]
+    akin = [w for w in found if any(is_within(release, known.releases) for release in w.kinds)]
     return next(iter([*seen, *akin]), None)
-
-
-def _within(release: str, known: Known) -> bool:
-    return SpecifierSet(known.releases).contains(release, prereleases=True)
 
 
 def replayed(check: Check, trial: Trial, case: Case) -> Verdict | None:
