@@ -51,6 +51,14 @@ class Check:
         ]
         return family in self.families and bool(open_clauses)
 
+    def behind(self, *, stateful: bool) -> tuple[str, ...]:
+        """Clauses whose failure explains wrong values of one failure of this check.
+
+        Args:
+            stateful: whether it fails only after earlier calls on the same encoder.
+        """
+        return (*self.after, "SE-08") if stateful else self.after
+
     @property
     def name(self) -> str:
         """The property's own name, unique among checks."""

@@ -187,7 +187,7 @@ class CheckItem(pytest.Item):
             cases=found.cases,
             left_out=found.left_out,
             units=found.units,
-            after=(*self.check.after, *(["SE-08"] if found.stateful else [])),
+            after=self.check.behind(stateful=found.stateful),
         )
 
     def _failed(self, options: Options, case: Case, verdict: Verdict, **found: Any) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable
 from pathlib import Path, PurePath
@@ -120,12 +121,8 @@ def _finding(record: Record, folder: Path) -> Finding:
     )
     if record.status not in ("failed", "known"):
         return passed
-    return Finding(
-        check=record.check,
-        status=record.status,
-        cases=record.cases,
-        left_out=record.left_out,
-        units=record.units,
+    return dataclasses.replace(
+        passed,
         error=record.error,
         sentence=record.sentence,
         kind=record.kind,
@@ -137,7 +134,6 @@ def _finding(record: Record, folder: Path) -> Finding:
         digest=record.digest,
         file=_relative(record.file, folder),
         witness=record.witness,
-        notes=record.notes,
     )
 
 

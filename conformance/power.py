@@ -226,7 +226,7 @@ def examine(subject: Subject) -> Detection:
             units = max(units, found.units)
         if found.case is not None:
             first = first or (cases, time.process_time() - start)
-            after = (*check.after, *(["SE-08"] if found.stateful else []))
+            after = check.behind(stateful=found.stateful)
             failures.append(Failure(check.clauses, found.verdict.excess > 0, after))
             for covered in check.clauses:
                 broken.setdefault(covered, (check, found))

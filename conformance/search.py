@@ -171,11 +171,15 @@ def judged(check: Check, trial: Trial, case: Case) -> tuple[Verdict, bool]:
     return dataclasses.replace(verdict, excess=math.inf), True
 
 
+def doubt(dtype: torch.dtype) -> float:
+    """How many times its limit an error may be and still be doubtful; 1 leaves no doubt."""
+    return _DOUBTFUL if dtype in _LOW_PRECISION else 1.0
+
+
 def confirmed(check: Check, trial: Trial, case: Case) -> Verdict:
     """The verdict on a case; doubtful ones in low precision are tried again on derived cases."""
     verdict = check.holds(trial, case)
-    doubtful = not verdict.passed and 0 < verdict.excess <= _DOUBTFUL
-    if not doubtful or trial.dtype not in _LOW_PRECISION:
+    if verdict.passed or not 0 < verdict.excess <= doubt(trial.dtype):
         return verdict
     again = [check.holds(trial, derived(case, turn)) for turn in range(_CONFIRMATIONS)]
     if any(not other.passed for other in again):

@@ -14,12 +14,10 @@ from conformance.diagnosis import Failure, explained
 from conformance.dtypes import DTYPES
 from conformance.results import VERDICTS, Finding, Line, Results
 from conformance.rules import Breach
+from conformance.search import doubt
 from conformance.waivers import device_type
 
 Key = tuple[str, str, str]
-
-# In low precision a doubtful error, up to twice the limit, passes if derived cases do.
-_DOUBTFUL = {"bfloat16": 2.0, "float16": 2.0}
 
 
 def check_lines(results: Results, places: Mapping[Key, int]) -> Iterator[Breach]:
@@ -101,7 +99,8 @@ def _finding_breaches(results: Results, line: Line, finding: Finding) -> Iterato
     if finding.status == "passed" and not finding.cases:
         yield "CT-05", f"{finding.check}: it passed no case"
     # Twice the limit between two results of one implementation, both of which are noisy.
-    limit = 2 * results.header.limits[line.dtype]["row"] * _DOUBTFUL.get(line.dtype, 1.0)
+    # A doubtful error passes if derived cases do.
+    limit = 2 * results.header.limits[line.dtype]["row"] * doubt(DTYPES[line.dtype])
     if finding.units > limit:
         yield "CT-06", f"{finding.check}: what passed is {finding.units:.3g} noise units off"
 
@@ -121,7 +120,7 @@ def _failures(lines: list[Line]) -> list[Failure]:
         for finding in line.failures:
             check = _by_name().get(finding.check)
             if check is not None:
-                after = (*check.after, *(["SE-08"] if finding.stateful else []))
+                after = check.behind(stateful=finding.stateful)
                 value = finding.kind == "values" or finding.stateful
                 found[check.name] = Failure(check.clauses, value, after)
     return list(found.values())

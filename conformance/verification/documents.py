@@ -75,7 +75,7 @@ def read_statement(layout: Layout) -> dict[str, Any]:
     parsed = _parsed(data, package.STATEMENT)
     if _format(parsed) != FORMAT:
         raise NotAPackage(f"{package.STATEMENT} is no statement of format {FORMAT}")
-    return _shaped(data, "statement", package.STATEMENT)
+    return _in_shape(parsed, data, "statement", package.STATEMENT)
 
 
 def read_envelope(data: bytes) -> dict[str, Any]:
@@ -113,7 +113,11 @@ def _longest(value: Any) -> int:
 
 def _shaped(data: bytes, part: str, file: str) -> dict[str, Any]:
     """A JSON text in the one form that the suite writes, of a part of the published schema."""
-    found = _parsed(data, file)
+    return _in_shape(_parsed(data, file), data, part, file)
+
+
+def _in_shape(found: Any, data: bytes, part: str, file: str) -> dict[str, Any]:
+    """A parsed text, held to that form and that part."""
     _require_shape("package", part, found, file, 0)
     if write_json(found) != data:
         raise Refused(Breach("PK-04", "it is not in the form that the suite writes", file))
