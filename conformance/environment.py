@@ -46,7 +46,7 @@ def environment(implementation: AnyImplementation, device: torch.device) -> Envi
     """The machine that an implementation runs on, and where that is not this one, this one too."""
     if isinstance(implementation, RemoteImplementation):
         near = {"python": platform.python_version(), **versions()}
-        return Environment(**implementation.about["machine"], near=near)
+        return Environment(**implementation.machine, near=near)
     return Environment(**machine(implementation, device))
 
 

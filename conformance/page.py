@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from conformance.contract import LEVELS, contract
@@ -18,6 +18,7 @@ from conformance.known import KNOWN_FOLDER
 from conformance.matrix import Column, Failure, Group, Matrix, standing
 from conformance.plot import HEIGHT, plot
 from conformance.results import Finding, Line
+from conformance.template import templates
 
 MARKS = {"passed": "✓", "failed": "✗", "known": "◆", "blocked": "⊘", "not checked": "·"}
 
@@ -87,13 +88,7 @@ def _render(template: str, matrix: Matrix, place: Place) -> str:
 
 
 def _environment(folder: Path) -> Environment:
-    made = Environment(
-        loader=PackageLoader("conformance"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
+    made = templates()
     made.globals.update(plot=plot, standing=standing)
     made.filters.update(
         units=_units,

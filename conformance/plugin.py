@@ -18,6 +18,7 @@ from conformance.contract import contract
 from conformance.device import prepare_device
 from conformance.export import export
 from conformance.isolation.remote import RemoteImplementation
+from conformance.machine import versions
 from conformance.options import Options, add_options, cases_folder, read_options
 from conformance.package import JUNIT, write_package
 from conformance.protocol import Unavailable
@@ -90,16 +91,18 @@ def _flags(found: State) -> str:
 
 def _isolated(options: Options, implementation: RemoteImplementation) -> list[str]:
     """Where an isolated implementation runs, and what is measured elsewhere."""
-    about, place = implementation.about, implementation.place
+    far, place = implementation.machine, implementation.place
+    torches = versions(["torch"])["torch"], far["packages"]["torch"]
+    flags = {name: far["numerics"][name] for name in precision_flags()}
     lines = [
-        f"isolated: {place.spec}, Python {about['python']}, torch {about['torch']}, "
-        f"{about['threads']} threads, {_flags(about['flags'])}; {place.timeout:g} s a call"
+        f"isolated: {place.spec}, {far['python']}, torch {torches[1]}, "
+        f"{far['numerics']['threads']} threads, {_flags(flags)}; {place.timeout:g} s a call"
     ]
     noise = options.noise_device
-    if noise != options.device or about["torch"] != torch.__version__:
+    if noise != options.device or torches[0] != torches[1]:
         lines.append(
-            f"noise: measured here, on {noise} with torch {torch.__version__}, "
-            f"not on the far side's {options.device} with torch {about['torch']}"
+            f"noise: measured here, on {noise} with torch {torches[0]}, "
+            f"not on the far side's {options.device} with torch {torches[1]}"
         )
     return lines
 

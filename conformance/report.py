@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from conformance.artifact import Artifact
@@ -14,6 +13,7 @@ from conformance.certificate import Standing, certificate
 from conformance.contract import LEVELS, contract
 from conformance.error_plot import error_plot
 from conformance.results import Line, Results
+from conformance.template import templates
 from conformance.waivers import Waiver, used
 
 _MARKS: dict[str, tuple[str, str]] = {
@@ -44,26 +44,24 @@ def report(
     found = certificate(results, excused)
     lines = {line.key: line for line in results.lines}
     settings = results.header.settings
-    return (
-        _templates()
-        .get_template("report.html.jinja")
-        .render(
-            found=found,
-            header=results.header,
-            footer=results.footer,
-            subject=subject,
-            challenge=challenge,
-            environment=environment,
-            waivers=[(waiver, waiver.key in excused) for waiver in waivers],
-            contract=contract(),
-            levels=LEVELS,
-            columns=[(f, d) for f in settings.families for d in settings.dtypes],
-            lines=lines,
-            failures=[(line, excused.get(line.key)) for line in results.lines if line.bad],
-            counts={name: len(found.named(_standing(name))) for name in _MARKS},
-            plot=Markup(error_plot(results)),
-            cell=lambda line: _cell(line, found.standings),
-        )
+    made = templates()
+    made.filters["units"] = _units
+    return made.get_template("report.html.jinja").render(
+        found=found,
+        header=results.header,
+        footer=results.footer,
+        subject=subject,
+        challenge=challenge,
+        environment=environment,
+        waivers=[(waiver, waiver.key in excused) for waiver in waivers],
+        contract=contract(),
+        levels=LEVELS,
+        columns=[(f, d) for f in settings.families for d in settings.dtypes],
+        lines=lines,
+        failures=[(line, excused.get(line.key)) for line in results.lines if line.bad],
+        counts={name: len(found.named(_standing(name))) for name in _MARKS},
+        plot=Markup(error_plot(results)),
+        cell=lambda line: _cell(line, found.standings),
     )
 
 
@@ -84,15 +82,3 @@ def _cell(line: Line, standings: Mapping[str, Standing]) -> dict[str, str]:
 
 def _units(error: float) -> str:
     return "∞" if math.isinf(error) else f"{error:.2g}"
-
-
-def _templates() -> Environment:
-    made = Environment(
-        loader=PackageLoader("conformance"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    made.filters["units"] = _units
-    return made

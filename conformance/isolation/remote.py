@@ -33,7 +33,7 @@ class RemoteImplementation:
         impl: its name on the command line.
         place: where it runs.
         device: that its encoders compute on, there.
-        about: the far side's `python`, `torch`, `threads`, `flags` and `machine`.
+        machine: that it runs on; see `conformance.machine`.
         gateway: open, for the driver.
     """
 
@@ -45,7 +45,7 @@ class RemoteImplementation:
     impl: str
     place: Place
     device: torch.device
-    about: dict[str, Any]
+    machine: dict[str, Any]
     gateway: Gateway
 
 
@@ -71,7 +71,7 @@ def find_remote(impl: str, place: Place, device: str) -> RemoteImplementation:
         impl=impl,
         place=place,
         device=torch.device(device),
-        about={name: said[name] for name in ("python", "torch", "threads", "flags", "machine")},
+        machine=said["machine"],
         gateway=gateway,
     )
 

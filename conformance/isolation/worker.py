@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
@@ -20,7 +19,6 @@ from conformance.machine import machine
 from conformance.outcome import Stage
 from conformance.protocol import Implementation, Unavailable
 from conformance.registry import find_implementation
-from conformance.state import precision_flags
 
 OLDEST_TORCH = (2, 6)
 
@@ -69,10 +67,6 @@ def _introduction(implementation: Implementation, device: torch.device) -> dict[
         "families": list(implementation.families),
         "interface": implementation.interface,
         "replacements": list(getattr(implementation, "replacements", ())),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "threads": torch.get_num_threads(),
-        "flags": precision_flags(),
         "machine": machine(implementation, device),
     }
 
