@@ -30,7 +30,7 @@ from conformance.power_report import markdown as power_markdown
 from conformance.power_report import summary, write_json
 from conformance.protocol import Interface, Unavailable
 from conformance.registry import BUILT_IN, find_implementation, published
-from conformance.results import ResultsError, read_results
+from conformance.result_file import ResultsError, read_results
 from conformance.search import PROFILES, confirmed
 from conformance.sharpening import sharpest
 from conformance.starter import StarterError, write_starter

@@ -12,7 +12,8 @@ from pathlib import Path
 from packaging.version import InvalidVersion, Version
 
 from conformance.contract import LEVELS, Clause, contract
-from conformance.results import Finding, Header, Line, Results, ResultsError, read_results
+from conformance.result_file import ResultsError, read_results
+from conformance.results import Finding, Header, Line, Results
 
 # Implementation, family, dtype and device: what the releases in a row have in common.
 Group = tuple[str, str, str, str]

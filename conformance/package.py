@@ -20,7 +20,8 @@ from conformance.export import export
 from conformance.isolation.remote import RemoteDriver
 from conformance.options import Options
 from conformance.report import report
-from conformance.results import Results, write_results
+from conformance.result_file import write_results
+from conformance.results import Results
 from conformance.statement import digest, statement, subject_of
 from conformance.waivers import used
 

@@ -23,7 +23,8 @@ from conformance.options import Options, add_options, cases_folder, read_options
 from conformance.package import JUNIT, write_package
 from conformance.protocol import Unavailable
 from conformance.record import Record
-from conformance.results import Results, write_results
+from conformance.result_file import write_results
+from conformance.results import Results
 from conformance.search import PROFILES
 from conformance.state import State, precision_flags
 from conformance.table import print_results

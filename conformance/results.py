@@ -1,24 +1,15 @@
-"""A result file: everything that a run found, as JSON lines.
-
-A header says what was checked with what, a line stands for each clause, family and dtype, and a
-footer counts them, so that a file that was cut short is noticed. The shape is published in
-`results.schema.json`. The same run writes the same bytes: times are left out.
-"""
+"""What a run found, as values: a header, a line for each clause, family and dtype, a footer."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass
-from pathlib import Path
 from typing import Any, Literal, Self
 
 from conformance.contract import Level
-
-FORMAT = "step3vl-results-1"
 
 Verdict = Literal["passed", "failed", "known", "blocked", "not checked"]
 
@@ -27,12 +18,8 @@ VERDICTS: tuple[Verdict, ...] = ("passed", "failed", "known", "blocked", "not ch
 _INFINITY = "infinity"
 
 
-class ResultsError(ValueError):
-    """A result file cannot be used; the message names the file and says why."""
-
-
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """A part of a file: JSON values by name, a field that is empty left out where it may be."""
 
     def to_json(self) -> dict[str, Any]:
@@ -62,7 +49,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class Suite(_Part):
+class Suite(Part):
     """The suite that made a run.
 
     Attributes:
@@ -77,7 +64,7 @@ class Suite(_Part):
 
 
 @dataclass(frozen=True)
-class Subject(_Part):
+class Subject(Part):
     """The implementation under test.
 
     Attributes:
@@ -96,7 +83,7 @@ class Subject(_Part):
 
 
 @dataclass(frozen=True)
-class Settings(_Part):
+class Settings(Part):
     """The options of a run.
 
     Attributes:
@@ -125,7 +112,7 @@ class Settings(_Part):
 
 
 @dataclass(frozen=True)
-class Environment(_Part):
+class Environment(Part):
     """The machine and the packages of a run.
 
     Attributes:
@@ -147,7 +134,7 @@ class Environment(_Part):
 
 
 @dataclass(frozen=True)
-class Header(_Part):
+class Header(Part):
     """The first line.
 
     Attributes:
@@ -168,7 +155,7 @@ class Header(_Part):
 
 
 @dataclass(frozen=True)
-class KnownFailure(_Part):
+class KnownFailure(Part):
     """An entry of the known failures that a line falls under."""
 
     what: str
@@ -177,7 +164,7 @@ class KnownFailure(_Part):
 
 
 @dataclass(frozen=True)
-class Finding(_Part):
+class Finding(Part):
     """What one check found.
 
     Attributes:
@@ -224,7 +211,7 @@ class Finding(_Part):
 
 
 @dataclass(frozen=True)
-class Line(_Part):
+class Line(Part):
     """A clause for one family and dtype.
 
     Attributes:
@@ -274,7 +261,7 @@ class Line(_Part):
 
 
 @dataclass(frozen=True)
-class Footer(_Part):
+class Footer(Part):
     """The last line.
 
     Attributes:
@@ -309,7 +296,7 @@ class Results:
         return cls(header, lines, Footer(status, len(lines), verdicts, tuple(complaints)))
 
 
-_PARTS: dict[str, type[_Part]] = {
+_PARTS: dict[str, type[Part]] = {
     "suite": Suite,
     "implementation": Subject,
     "settings": Settings,
@@ -319,105 +306,8 @@ _PARTS: dict[str, type[_Part]] = {
 }
 
 
-def write_results(results: Results, file: str | Path) -> None:
-    """Write a result file.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    Path(file).write_bytes(to_bytes(results))
-
-
-def to_bytes(results: Results) -> bytes:
-    """The one content that a file of some results has."""
-    records = [
-        {"record": "header", "format": FORMAT, **results.header.to_json()},
-        *({"record": "line", **line.to_json()} for line in results.lines),
-        {"record": "footer", **results.footer.to_json()},
-    ]
-    texts = [json.dumps(record, ensure_ascii=False, allow_nan=False) for record in records]
-    return ("\n".join(texts) + "\n").encode()
-
-
-def read_results(file: str | Path) -> Results:
-    """Read a result file.
-
-    Raises:
-        ResultsError: it is missing, of another format, cut short or damaged.
-    """
-    try:
-        content = Path(file).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ResultsError(f"cannot read the results {file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ResultsError(f"{file} is no result file: it is not text in UTF-8") from None
-    # Not by splitlines(): a message may hold a line separator of Unicode.
-    texts = content.removesuffix("\n").split("\n") if content else []
-    records = [_parsed(text, f"{file}, line {place}") for place, text in enumerate(texts, 1)]
-    return results_of(records, file)
-
-
-def results_of(records: Sequence[dict[str, Any]], file: str | Path) -> Results:
-    """The results that the objects of a file are.
-
-    Args:
-        records: one for each line.
-        file: for the message.
-
-    Raises:
-        ResultsError: they are of another format, cut short or damaged.
-    """
-    if not records or records[0].get("format") != FORMAT:
-        raise ResultsError(f"{file} is no result file of format {FORMAT}")
-    if records[-1].get("record") != "footer":
-        raise ResultsError(f"{file} was cut short: it has no footer; run the suite again")
-    kinds = zip(records, [Header, *[Line] * (len(records) - 2), Footer], strict=True)
-    header, *lines, footer = (
-        _read(kind, record, f"{file}, line {place}")
-        for place, (record, kind) in enumerate(kinds, 1)
-    )
-    results = Results(header, tuple(lines), footer)
-    _require_whole(results, file)
-    return results
-
-
-def _parsed(text: str, where: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ResultsError(f"{where} is not JSON ({error}): the file may have been cut") from None
-    if not isinstance(found, dict):
-        raise ResultsError(f"{where} is a {type(found).__name__}, not an object")
-    return found
-
-
-def _read(kind: type[_Part], record: dict[str, Any], where: str) -> Any:
-    expected = kind.__name__.lower()
-    if record.get("record") != expected:
-        raise ResultsError(f"{where} is a {record.get('record')!r}, not a {expected!r}")
-    values = {name: v for name, v in record.items() if name not in ("record", "format")}
-    try:
-        return kind.from_json(values)
-    except (ValueError, TypeError, AttributeError) as error:
-        raise ResultsError(f"{where} is damaged: {error}") from None
-
-
-def _require_whole(results: Results, file: str | Path) -> None:
-    lines, said = len(results.lines), results.footer.lines
-    if lines != said:
-        raise ResultsError(f"{file} has {lines} lines between header and footer, not {said}")
-    for key, times in Counter(line.key for line in results.lines).items():
-        if times > 1:
-            raise ResultsError(f"{file} has {' '.join(key)} more than once")
-    if without := set(results.header.settings.dtypes) - set(results.header.limits):
-        raise ResultsError(f"{file} names no limits of {min(without)}")
-    for line in results.lines:
-        if line.verdict not in VERDICTS:
-            raise ResultsError(f"{file} has the unknown verdict {line.verdict!r}")
-
-
 def _to_json(value: Any) -> Any:
-    if isinstance(value, _Part):
+    if isinstance(value, Part):
         return value.to_json()
     if isinstance(value, tuple):
         return [_to_json(entry) for entry in value]

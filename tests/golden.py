@@ -23,7 +23,8 @@ from conformance.document import write_json
 from conformance.driver import Driver
 from conformance.options import Options
 from conformance.record import Record
-from conformance.results import Line, Results, read_results, write_results
+from conformance.result_file import read_results, write_results
+from conformance.results import Line, Results
 from conformance.signature import generate, sign
 from conformance.statement import statement
 from conformance.waivers import read_waivers

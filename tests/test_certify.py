@@ -17,7 +17,7 @@ from conformance.__main__ import main
 from conformance.artifact import artifact
 from conformance.certification import read_certification
 from conformance.registry import find_implementation
-from conformance.results import read_results
+from conformance.result_file import read_results
 from conformance.search import PROFILES
 from conformance.signature import KeyFileError, generate, read_key, sign
 from conformance.verification import verify

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from conformance.diff import changes, warnings
-from conformance.results import write_results
+from conformance.result_file import write_results
 from tests.conftest import Run
 from tests.trial_results import finding, line, results
 

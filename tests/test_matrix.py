@@ -14,7 +14,8 @@ import pytest
 from conformance.contract import contract
 from conformance.matrix import Matrix, read_matrix, standing
 from conformance.page import Place, badge, markdown, page
-from conformance.results import KnownFailure, Line, Results, ResultsError, write_results
+from conformance.result_file import ResultsError, write_results
+from conformance.results import KnownFailure, Line, Results
 from reference import FAMILIES
 from tests.conftest import Run
 from tests.trial_results import KNOWN, finding, line, results

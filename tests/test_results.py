@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from conformance.contract import contract
-from conformance.results import ResultsError, read_results, write_results
+from conformance.result_file import ResultsError, read_results, write_results
 from strategies import load_case
 from tests.conftest import ROOT, Run
 from tests.trial_results import finding, line, results

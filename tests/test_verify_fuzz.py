@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from conformance import package
 from conformance.answers import read_answers
 from conformance.document import DocumentError, read_json, read_toml, write_json
-from conformance.results import ResultsError
+from conformance.result_file import ResultsError
 from conformance.tensorfile import read_tensors
 from conformance.verification import NotAPackage, Verification, verify
 from conformance.waivers import WaiverError, read_waivers

@@ -13,7 +13,8 @@ from conformance.check import Check, all_checks
 from conformance.driver import Driver
 from conformance.known import KNOWN_FOLDER, Known, match, read_known
 from conformance.oracle import Oracle
-from conformance.results import Finding, read_results
+from conformance.result_file import read_results
+from conformance.results import Finding
 from conformance.search import Effort, search
 from conformance.trial import Trial
 from conformance.witness import (

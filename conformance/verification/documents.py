@@ -13,7 +13,8 @@ from jsonschema import Draft202012Validator
 
 from conformance import package
 from conformance.document import DocumentError, printable, read_json, write_json
-from conformance.results import Results, ResultsError, results_of, to_bytes
+from conformance.result_file import ResultsError, results_of, to_bytes
+from conformance.results import Results
 from conformance.rules import Breach
 from conformance.statement import FORMAT
 from conformance.verification.layout import Layout, NotAPackage, Refused
