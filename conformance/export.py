@@ -22,6 +22,7 @@ from conformance.results import (
     Results,
     Settings,
     Subject,
+    totals,
 )
 from conformance.search import PROFILES
 
@@ -82,6 +83,8 @@ def _limits(dtype: str) -> dict[str, float]:
 def _line(cells: Cells, clause: Clause, family: str, dtype: str, folder: Path) -> Line:
     options, cell = cells.options, cells.cell(clause.id, family, dtype)
     interface, device = options.implementation.interface, options.device.type
+    checks = tuple(_finding(record, folder) for record in cell.records)
+    cases, left_out, worst = totals(checks)
     return Line(
         clause=clause.id,
         level=clause.level,
@@ -93,11 +96,11 @@ def _line(cells: Cells, clause: Clause, family: str, dtype: str, folder: Path) -
         verdict=cell.mark,
         reason=cell.reason,
         blocked_by=cell.causes,
-        cases=sum(record.cases for record in cell.records),
-        left_out=sum(record.left_out for record in cell.records),
-        worst=max((max(r.units, r.error) for r in cell.records), default=0.0),
+        cases=cases,
+        left_out=left_out,
+        worst=worst,
         known=_known(options, clause.id, family, dtype, cell),
-        checks=tuple(_finding(record, folder) for record in cell.records),
+        checks=checks,
     )
 
 

@@ -260,6 +260,16 @@ class Line(Part):
         return tuple(finding for finding in self.checks if finding.bad)
 
 
+def totals(checks: Iterable[Finding]) -> tuple[int, int, float]:
+    """What a line says of its checks together: `cases`, `left_out` and `worst`."""
+    found = list(checks)
+    return (
+        sum(finding.cases for finding in found),
+        sum(finding.left_out for finding in found),
+        max((max(finding.units, finding.error) for finding in found), default=0.0),
+    )
+
+
 @dataclass(frozen=True)
 class Footer(Part):
     """The last line.

@@ -12,7 +12,7 @@ from conformance.contract import Clause, contract
 from conformance.corpus import sharp_cases
 from conformance.diagnosis import Failure, explained
 from conformance.dtypes import DTYPES
-from conformance.results import VERDICTS, Finding, Line, Results
+from conformance.results import VERDICTS, Finding, Line, Results, totals
 from conformance.rules import Breach
 from conformance.search import doubt
 from conformance.waivers import device_type
@@ -83,7 +83,7 @@ def _line_breaches(results: Results, line: Line) -> Iterator[tuple[str, str]]:
     names = [check.name for check in _checks(clause, line.family)]
     if [finding.check for finding in line.checks] != names or not line.complete:
         yield "CT-04", f"it needs the checks {', '.join(names)}"
-    if (line.cases, line.left_out, line.worst) != _totals(line) or line.known:
+    if (line.cases, line.left_out, line.worst) != totals(line.checks) or line.known:
         yield "CT-05", "its numbers are not those of its checks"
     for finding in line.checks:
         yield from _finding_breaches(results, line, finding)
@@ -103,14 +103,6 @@ def _finding_breaches(results: Results, line: Line, finding: Finding) -> Iterato
     limit = 2 * results.header.limits[line.dtype]["row"] * doubt(DTYPES[line.dtype])
     if finding.units > limit:
         yield "CT-06", f"{finding.check}: what passed is {finding.units:.3g} noise units off"
-
-
-def _totals(line: Line) -> tuple[int, int, float]:
-    return (
-        sum(finding.cases for finding in line.checks),
-        sum(finding.left_out for finding in line.checks),
-        max((max(finding.units, finding.error) for finding in line.checks), default=0.0),
-    )
 
 
 def _failures(lines: list[Line]) -> list[Failure]:
