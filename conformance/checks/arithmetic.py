@@ -23,7 +23,7 @@ from strategies import Case, cases
 PERCEPTION = ("step3-vl-10b", "step3p7")
 
 ONE_LAYER = {"layers": 1}
-_ODD_PATCH = {"layers": 1, "image_size": 15, "patch_size": 3, "projector_bias": True}
+_ODD_PATCH = {"layers": 1, "image_size": 25, "patch_size": 5, "projector_bias": True}
 _STRIDE_1 = {"layers": 1, "downsampler_stride": 1}
 HEAD_DIM_12 = {"layers": 1, "image_size": 12, "width": 24, "heads": 2, "mlp_width": 36}
 _SQUARE_PROJECTOR = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor
@@ -69,10 +70,12 @@ def unchanged(trial: Trial, case: Case, rows: Tensor, before: Tensor) -> bool:
     return trial.distance(case, parts(case), rows, before).close
 
 
-def chosen(case: Case) -> str:
-    """The name of one tensor, which depends on the case alone."""
-    names = sorted(case.weights)
-    return names[int(case.digest, 16) % len(names)]
+def kinds(case: Case) -> list[str]:
+    """The name of one tensor of each kind; of which layer depends on the case alone."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(case.weights):
+        found.setdefault(re.sub(r"\d+", "0", name), []).append(name)
+    return [names[int(case.digest, 16) % len(names)] for names in found.values()]
 
 
 def refused(trial: Trial, case: Case, weights: dict[str, Tensor], label: str) -> Verdict:
@@ -83,12 +86,25 @@ def refused(trial: Trial, case: Case, weights: dict[str, Tensor], label: str) ->
     return failed(f"an error, with {label}", outcome)
 
 
+def all_passed(verdicts: Iterable[Verdict]) -> Verdict:
+    """The first that failed, or else that all passed."""
+    notes = {}
+    for verdict in verdicts:
+        if not verdict.passed:
+            return verdict
+        notes[verdict.note] = None
+    return Verdict(True, note=", ".join(notes))
+
+
 @check("WE-02", given=cases, images=(1, 1), patches=(0, 0))
 def we_02_a_missing_tensor(trial: Trial, case: Case) -> Verdict:
     """A missing vision tensor is an error."""
-    name = chosen(case)
-    rest = {key: tensor for key, tensor in case.weights.items() if key != name}
-    return refused(trial, case, rest, f"{name} missing")
+
+    def without(name: str) -> Verdict:
+        rest = {key: tensor for key, tensor in case.weights.items() if key != name}
+        return refused(trial, case, rest, f"{name} missing")
+
+    return all_passed(without(name) for name in kinds(case))
 
 
 @check("WE-02", given=cases, images=(1, 1), patches=(0, 0))
@@ -101,9 +117,13 @@ def we_02_an_unknown_tensor(trial: Trial, case: Case) -> Verdict:
 @check("WE-02", given=cases, images=(1, 1), patches=(0, 0))
 def we_02_a_tensor_of_the_wrong_shape(trial: Trial, case: Case) -> Verdict:
     """A vision tensor of the wrong shape is an error."""
-    name = chosen(case)
-    longer = torch.cat([case.weights[name], case.weights[name][:1]])
-    return refused(trial, case, {**case.weights, name: longer}, f"{name} one row longer")
+
+    def longer(name: str) -> Verdict:
+        tensor = case.weights[name]
+        weights = {**case.weights, name: torch.cat([tensor, tensor[:1]])}
+        return refused(trial, case, weights, f"{name} one row longer")
+
+    return all_passed(longer(name) for name in kinds(case))
 
 
 @check("WE-03", given=cases, images=(1, 1), patches=(0, 0))
