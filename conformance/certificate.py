@@ -1,10 +1,11 @@
-"""The certificate: the level that results reach, with what a waiver excuses."""
+"""The certificate: the level that each family reaches, with what a waiver excuses."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from conformance.contract import LEVELS
 from conformance.results import Line, Results
@@ -15,18 +16,46 @@ Reached = Literal["none", "core", "strict", "extended"]
 
 
 @dataclass(frozen=True)
-class Certificate:
-    """What results come to.
+class Grade:
+    """What the results of a family come to, in all dtypes.
 
     Attributes:
         level: the highest of which every clause passed, is waived or stays open.
         result: `FAILED` if not even core is reached, `WARNED` if a core clause is waived or open.
-        standings: of each line that applies, by its name.
     """
 
     level: Reached
     result: Result
+
+    def __str__(self) -> str:
+        return f"{self.result}, level {self.level}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What results come to.
+
+    Attributes:
+        grades: of each family.
+        standings: of each line that applies, by its name.
+    """
+
+    grades: dict[str, Grade]
     standings: dict[str, Standing]
+
+    @property
+    def result(self) -> Result:
+        """That of the worst family."""
+        found = {grade.result for grade in self.grades.values()}
+        return "FAILED" if "FAILED" in found else "WARNED" if "WARNED" in found else "PASSED"
+
+    def certified(self, family: str) -> bool:
+        """Whether a family reaches core."""
+        return family in self.grades and self.grades[family].level != "none"
 
     def named(self, *standings: Standing) -> list[str]:
         """The names of the lines that stand so."""
@@ -42,14 +71,25 @@ def certificate(results: Results, waived: Collection[tuple[str, str, str]]) -> C
     """
     lines = [line for line in results.lines if line.applies]
     standings = {line.key: standing(line, line.key in waived) for line in lines}
+    return Certificate(
+        {
+            family: _grade([line for line in lines if line.family == family], standings)
+            for family in results.header.settings.families
+        },
+        {" ".join(key): found for key, found in standings.items()},
+    )
+
+
+def _grade(lines: Sequence[Line], standings: Mapping[tuple[str, str, str], Standing]) -> Grade:
     level: Reached = "none"
     for step in LEVELS:
         if any(standings[line.key] == "failed" for line in lines if line.level == step):
             break
         level = step
     core = {standings[line.key] for line in lines if line.level == "core"}
-    result: Result = "FAILED" if level == "none" else "PASSED" if core <= {"passed"} else "WARNED"
-    return Certificate(level, result, {" ".join(key): found for key, found in standings.items()})
+    return Grade(
+        level, "FAILED" if level == "none" else "PASSED" if core <= {"passed"} else "WARNED"
+    )
 
 
 def standing(line: Line, waived: bool) -> Standing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import click
 from conformance.certification import missing_extra
 from conformance.document import printable
 from conformance.package import ENVELOPE, KEY, STATEMENT
+from reference import FAMILIES
 
 if TYPE_CHECKING:
     from conformance.verification import Verification
@@ -60,7 +61,16 @@ def sign(folder: Path, key: Path) -> None:
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--key", type=_FILE, help="the public key that must have signed it")
 @click.option("--challenge", metavar="NONCE", help="the nonce that must have been answered")
-def verify(folder: Path, key: Path | None, challenge: str | None) -> None:
+@click.option(
+    "--family",
+    "families",
+    multiple=True,
+    type=click.Choice(FAMILIES),
+    help="that must be certified, repeatable; default: all that the implementation declares",
+)
+def verify(
+    folder: Path, key: Path | None, challenge: str | None, families: tuple[str, ...]
+) -> None:
     """Verify the package in FOLDER, without its implementation or its device.
 
     The exit status is 0 if it is accepted, 1 if it breaks a rule, and 2 if it is no package.
@@ -75,11 +85,11 @@ def verify(folder: Path, key: Path | None, challenge: str | None) -> None:
     prepare_device(torch.device("cpu"))
     trusted = key.read_bytes() if key else None
     try:
-        found = verified(folder, key=trusted, challenge=challenge)
+        found = verified(folder, key=trusted, challenge=challenge, families=families)
     except NotAPackage as reason:
         click.echo(f"not a package: {printable(reason)}", err=True)
         sys.exit(2)
-    click.echo("\n".join(_lines(found)))
+    click.echo("\n".join(_lines(found, families)))
     sys.exit(0 if found.accepted else 1)
 
 
@@ -88,12 +98,14 @@ def _require_extra() -> None:
         raise click.UsageError(missing)
 
 
-def _lines(found: Verification) -> Iterator[str]:
+def _lines(found: Verification, families: Collection[str]) -> Iterator[str]:
     for breach in found.breaches[:_MOST_BREACHES]:
         yield str(breach)
     if len(found.breaches) > _MOST_BREACHES:
         yield f"and {len(found.breaches) - _MOST_BREACHES} more"
     if not found.accepted:
+        if certified := _certified_apart(found):
+            yield f"reaches core: {', '.join(certified)}; --family asks for it alone"
         yield "REFUSED: the rules stand in conformance/rules.toml"
         return
     assert found.results is not None
@@ -109,4 +121,15 @@ def _lines(found: Verification) -> Iterator[str]:
     )
     for note in found.notes:
         yield f"note: {note}"
-    yield f"ACCEPTED: {found.certificate.result}, level {found.certificate.level}"
+    grades = found.certificate.grades
+    asked = [family for family in grades if family in (families or grades)]
+    for family in (family for family in grades if family not in asked):
+        yield f"not asked for: {family} {grades[family]}"
+    yield f"ACCEPTED: {'; '.join(f'{family} {grades[family]}' for family in asked)}"
+
+
+def _certified_apart(found: Verification) -> list[str]:
+    """The families that reach core, if nothing is wrong but that others do not."""
+    if found.certificate is None or {breach.rule for breach in found.breaches} != {"LV-02"}:
+        return []
+    return [family for family in found.certificate.grades if found.certificate.certified(family)]

@@ -84,7 +84,8 @@ def write_package(
     )
     (order.folder / STATEMENT).write_bytes(write_json(said))
     found = certificate(results, used(order.waivers, results))
-    return Written(results.footer.status, f"{found.result}, level {found.level}: {order.folder}")
+    grades = "; ".join(f"{family} {grade}" for family, grade in found.grades.items())
+    return Written(results.footer.status, f"{grades}: {order.folder}")
 
 
 def contents(folder: Path) -> dict[str, dict[str, Any]]:
@@ -103,7 +104,7 @@ def _results(cells: Cells, order: Certification, complaints: list[str]) -> Resul
         for waiver in order.waivers
         if waiver.key not in excused
     ]
-    good = certificate(found, excused).level != "none" and not complaints
+    good = certificate(found, excused).result != "FAILED" and not complaints
     return Results.of(found.header, found.lines, 0 if good else 1, complaints)
 
 

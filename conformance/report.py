@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -59,14 +60,18 @@ def report(
         columns=[(f, d) for f in settings.families for d in settings.dtypes],
         lines=lines,
         failures=[(line, excused.get(line.key)) for line in results.lines if line.bad],
-        counts={name: len(found.named(_standing(name))) for name in _MARKS},
+        counts={family: _counts(results, family, found.standings) for family in found.grades},
         plot=Markup(error_plot(results)),
         cell=lambda line: _cell(line, found.standings),
     )
 
 
-def _standing(name: str) -> Standing:
-    return name  # type: ignore[return-value]
+def _counts(
+    results: Results, family: str, standings: Mapping[str, Standing]
+) -> Counter[Standing | None]:
+    """How many lines of a family stand how."""
+    own = (line for line in results.lines if line.family == family)
+    return Counter(standings.get(" ".join(line.key)) for line in own)
 
 
 def _cell(line: Line, standings: Mapping[str, Standing]) -> dict[str, str]:

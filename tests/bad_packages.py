@@ -18,6 +18,7 @@ from tests.changes import (
     claims,
     flipped,
     footer,
+    grades,
     header_field,
     huge,
     line,
@@ -334,7 +335,10 @@ BAD = [
         ),
     ),
     # The level.
-    Bad("a higher level", "LV-01", claims(level="core"), "waived", package.STATEMENT),
+    Bad("a higher level", "LV-01", grades(level="core"), "waived", package.STATEMENT),
+    Bad(
+        "a better result of a family", "LV-01", grades(result="PASSED"), "waived", package.STATEMENT
+    ),
     Bad("a better result", "LV-01", predicate(result="PASSED"), "waived", package.STATEMENT),
     Bad("a failure hidden", "LV-01", predicate(warnedTests=[]), "waived", package.STATEMENT),
     Bad("core failed", "LV-02", unwaived, "waived", package.RESULTS),

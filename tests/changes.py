@@ -43,6 +43,14 @@ RIGHT = Miniature("right", ReferenceEncoder, ONE)
 WRONG = Miniature("wrong", ThumbnailFirst, ONE)
 BOTH = Miniature("both", ReferenceEncoder, ("step3", "step3p7"))
 
+
+def _wrong_in_one(config, weights, **options):
+    wrong = ThumbnailFirst if config.family == FAMILY else ReferenceEncoder
+    return wrong(config, weights, **options)
+
+
+HALF = Miniature("half", _wrong_in_one, (FAMILY, "step3"))
+
 Change = Callable[[Path], None]
 
 
@@ -89,6 +97,16 @@ def claims(**changed: object) -> Change:
     return lambda folder: change_statement(
         folder, lambda said: said["predicate"]["conformance"].update(changed)
     )
+
+
+def grades(**changed: str) -> Change:
+    """A change of what the statement claims for its families, signed."""
+
+    def change(said: dict) -> None:
+        for grade in said["predicate"]["conformance"]["families"].values():
+            grade.update(changed)
+
+    return lambda folder: change_statement(folder, change)
 
 
 def predicate(**changed: object) -> Change:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import pytest
 
-from conformance.certificate import certificate
+from conformance.certificate import Grade, certificate
 from conformance.results import Finding, Line
 from tests.test_matrix import bad, contracted
 from tests.trial_results import line, results
@@ -46,7 +46,8 @@ def test_the_level_is_that_of_the_worst_clause(
     """Nothing but a pass, a waiver, or what does not apply will do."""
     keys = {(clause, "step3", "float32") for clause in waived}
     found = certificate(results(lines=contracted(*lines)), keys)
-    assert (found.level, found.result) == (level, result)
+    assert found.grades == {"step3": Grade(level, result)}
+    assert found.result == result
 
 
 @pytest.mark.parametrize(
@@ -61,8 +62,8 @@ def test_the_level_is_that_of_the_worst_clause(
 def test_two_clauses_may_stay_open(opened: Line, level: str) -> None:
     """Where nobody could do better; the result says so."""
     found = certificate(results(lines=contracted(opened, family="step3p7")), ())
-    assert found.level == level
-    assert found.result == ("FAILED" if level == "none" else "WARNED")
+    result = "FAILED" if level == "none" else "WARNED"
+    assert found.grades == {"step3p7": Grade(level, result)}
 
 
 def test_every_line_that_applies_has_a_standing() -> None:

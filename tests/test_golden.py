@@ -10,11 +10,14 @@ from unittest.mock import patch
 import pytest
 
 from conformance import package
+from conformance.certificate import Grade
 from conformance.rules import rules
 from conformance.verification import NotAPackage, Verification, verify
+from reference import ReferenceEncoder
 from tests.bad_packages import BAD, Bad
 from tests.changes import (
     BOTH,
+    HALF,
     RIGHT,
     WRONG,
     nudged,
@@ -22,22 +25,26 @@ from tests.changes import (
     waivers,
 )
 from tests.golden import (
+    FAMILY,
     NONCE,
     WAIVER,
     key_of,
     write,
 )
+from tests.miniatures import Miniature
 
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Good packages by name, each in a folder of its own."""
     folders = {
-        name: tmp_path_factory.mktemp(name) / "package" for name in ("passing", "waived", "dtypes")
+        name: tmp_path_factory.mktemp(name) / "package"
+        for name in ("passing", "waived", "dtypes", "half")
     }
     write(folders["passing"], RIGHT)
     write(folders["waived"], WRONG, fails=True, waivers=WAIVER)
     write(folders["dtypes"], BOTH, dtypes=("float32", "bfloat16", "float64"))
+    write(folders["half"], HALF, fails=True)
     return folders
 
 
@@ -67,8 +74,32 @@ def test_a_good_package_is_accepted(
     public = key_of(good[name]).with_name("vendor.key.pub").read_bytes()
     found = verify(good[name], key=public, challenge=NONCE)
     assert found.breaches == ()
-    assert (found.certificate.level, found.certificate.result) == (level, result)
+    assert set(found.certificate.grades.values()) == {Grade(level, result)}
+    assert found.certificate.result == result
     assert (found.recomputed.right, found.recomputed.excused) == (right, excused)
+
+
+def test_a_family_can_be_certified_beside_one_that_fails(good: dict[str, Path]) -> None:
+    """To a verifier who asks for it alone; to one who asks for all, or for the other, it is not."""
+    found = verify(good["half"], families=["step3"])
+    assert found.breaches == ()
+    assert found.certificate.grades == {
+        FAMILY: Grade("none", "FAILED"),
+        "step3": Grade("extended", "PASSED"),
+    }
+    assert found.certificate.result == "FAILED"
+    assert (found.recomputed.right, found.recomputed.uncertified) == (12, 4)
+    for families in ([], [FAMILY], ["step3", FAMILY], ["step3p7"]):
+        refused = verify(good["half"], families=families)
+        assert {breach.rule for breach in refused.breaches} == {"LV-02"}
+
+
+def test_a_family_that_claims_core_is_recomputed_though_nobody_asks_for_it(tmp_path: Path) -> None:
+    """A package that is wrong anywhere is refused."""
+    write(tmp_path / "package", Miniature("two", ReferenceEncoder, (FAMILY, "step3")))
+    tensor(nudged(10.0))(tmp_path / "package")
+    found = verify(tmp_path / "package", families=["step3"])
+    assert {breach.rule for breach in found.breaches} == {"CH-03"}
 
 
 def test_what_nobody_asked_for_is_said(good: dict[str, Path]) -> None:

@@ -44,10 +44,14 @@ def page(*lines: Line, waivers: tuple[Waiver, ...] = (), name: str = "mine") -> 
 @pytest.mark.parametrize(
     ("lines", "waivers", "words"),
     [
-        ((), (), "✓ conformant at level extended"),
-        ((bad("LA-02"),), (), "✗ not conformant: core is not reached"),
-        ((bad("MA-01"),), (), "✓ conformant at level core"),
-        ((bad("LA-02"),), (waiver("LA-02"),), "✓ conformant at level extended, with exceptions"),
+        ((), (), "✓ step3: conformant at level extended"),
+        ((bad("LA-02"),), (), "✗ step3: not conformant, core is not reached"),
+        ((bad("MA-01"),), (), "✓ step3: conformant at level core"),
+        (
+            (bad("LA-02"),),
+            (waiver("LA-02"),),
+            "✓ step3: conformant at level extended, with exceptions",
+        ),
     ],
 )
 def test_the_verdict_stands_first_in_words(

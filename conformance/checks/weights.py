@@ -88,12 +88,12 @@ def refused(trial: Trial, case: Case, weights: dict[str, Tensor], label: str) ->
 
 def all_passed(verdicts: Iterable[Verdict]) -> Verdict:
     """The first that failed, or else that all passed."""
-    notes = {}
+    notes = []
     for verdict in verdicts:
         if not verdict.passed:
             return verdict
-        notes[verdict.note] = None
-    return Verdict(True, note=", ".join(notes))
+        notes.append(verdict.note)
+    return Verdict(True, note=", ".join(dict.fromkeys(notes)))
 
 
 @check("WE-02", given=cases, images=(1, 1), patches=(0, 0))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from conformance import package
 from conformance.answers import Answers
-from conformance.certificate import Certificate, certificate
+from conformance.certificate import Certificate, Grade, certificate
 from conformance.protocol import Interface
 from conformance.results import Results
 from conformance.rules import Breach
@@ -59,6 +59,7 @@ def verify(
     *,
     key: bytes | None = None,
     challenge: str | None = None,
+    families: Collection[str] = (),
     today: datetime.date | None = None,
 ) -> Verification:
     """Verify a package.
@@ -67,6 +68,7 @@ def verify(
         folder: of the package, which is not trusted.
         key: the public key that must have signed it, in PEM; None for any.
         challenge: the nonce that must have been answered; None for any.
+        families: that must be certified; none for all that the implementation declares.
         today: on which no waiver may have expired; None for this day.
 
     Raises:
@@ -77,13 +79,17 @@ def verify(
         return Verification(layout.breaches)
     day = today or datetime.datetime.now(tz=datetime.UTC).date()
     try:
-        return _verified(layout, key, challenge, day)
+        return _verified(layout, key, challenge, families, day)
     except Refused as refused:
         return Verification((refused.breach,))
 
 
 def _verified(
-    layout: Layout, key: bytes | None, challenge: str | None, day: datetime.date
+    layout: Layout,
+    key: bytes | None,
+    challenge: str | None,
+    families: Collection[str],
+    day: datetime.date,
 ) -> Verification:
     documents = read_documents(layout)
     waivers, data = _waivers(layout)
@@ -101,7 +107,8 @@ def _verified(
         *check_footer(results),
         *check_failures(layout, results, documents.places),
         *check_waivers(waivers, data, results, day),
-        *_check_level(documents, found),
+        *_check_claim(documents, found),
+        *_check_core(documents, found, families or results.header.settings.families),
         *_check_statement(documents, waivers),
         *(answer for answer in answers if isinstance(answer, Breach)),
     ]
@@ -111,7 +118,7 @@ def _verified(
     for answer in answers:
         assert isinstance(answer, Answers)
         interface = cast(Interface, results.header.implementation.interface)
-        recompute(answer, interface, excused, recomputed)
+        recompute(answer, interface, excused, found.certified(answer.family), recomputed)
     return Verification(
         tuple(recomputed.breaches),
         results,
@@ -131,19 +138,35 @@ def _waivers(layout: Layout) -> tuple[tuple[Waiver, ...], bytes]:
         raise Refused(Breach("WA-01", str(error), package.WAIVERS)) from None
 
 
-def _check_level(documents: Documents, found: Certificate) -> Iterator[Breach]:
-    predicate = documents.statement["predicate"]
-    if documents.claims["level"] != found.level or predicate["result"] != found.result:
-        claimed = f"{predicate['result']} at level {documents.claims['level']}"
-        message = f"it claims {claimed}; the lines make {found.result} at level {found.level}"
+def _check_claim(documents: Documents, found: Certificate) -> Iterator[Breach]:
+    claimed = documents.statement["predicate"]["result"]
+    if claimed != found.result:
+        message = f"it claims {claimed}; the lines make {found.result}"
         yield Breach("LV-01", message, package.STATEMENT)
+    for family, grade in found.grades.items():
+        said = documents.claims["families"].get(family)
+        if said != grade.to_json():
+            claimed = "nothing" if said is None else str(Grade(**said))
+            message = f"it claims {claimed} for {family}; the lines make {grade}"
+            yield Breach("LV-01", message, package.STATEMENT)
     results = documents.results
-    good = found.level != "none" and not results.footer.complaints
+    good = found.result != "FAILED" and not results.footer.complaints
     if (results.footer.status == 0) != good:
         message = f"the exit status {results.footer.status} does not follow from the lines"
         yield Breach("CT-07", message, package.RESULTS, len(results.lines) + 2)
+
+
+def _check_core(
+    documents: Documents, found: Certificate, families: Collection[str]
+) -> Iterator[Breach]:
+    results = documents.results
+    for family in families:
+        if family not in found.grades:
+            yield Breach("LV-02", f"the package is not of {family}", package.STATEMENT)
     for line in results.lines:
-        if line.level == "core" and found.standings.get(" ".join(line.key)) == "failed":
+        if line.family not in families or line.level != "core":
+            continue
+        if found.standings.get(" ".join(line.key)) == "failed":
             message = f"{' '.join(line.key)} is core, and {line.verdict}"
             yield Breach("LV-02", message, package.RESULTS, documents.places[line.key])
 
@@ -165,7 +188,7 @@ def _check_statement(documents: Documents, waivers: tuple[Waiver, ...]) -> Itera
         message = "contract or noise table are not the verifier's"
         yield Breach("PV-01", message, package.STATEMENT)
     for name, value in anew["conformance"].items():
-        if name != "level" and claims[name] != value:
+        if name != "families" and claims[name] != value:
             yield Breach("LV-03", f"{name} is not what the other files say", package.STATEMENT)
 
 
@@ -182,6 +205,8 @@ def _notes(
         yield "whose nonce it is was not asked: give yours with --challenge"
     if recomputed.excused:
         yield f"{recomputed.excused} answers to the challenge are wrong and excused by waivers"
+    if recomputed.uncertified:
+        yield f"{recomputed.uncertified} wrong answers are of families that are not certified"
     if documents.results.header.implementation.replacements:
         yield "parts were replaced to run on this device: see replacements in results.jsonl"
     yield "report.html and junit.xml were hashed, not read"
