@@ -61,7 +61,8 @@ class Verdict:
         units: the largest error seen, in units of noise; 0 where nothing was measured.
         expected: what should have come.
         came: what came.
-        where: which image and rows differ, empty if the question does not arise.
+        where: which image and rows differ, or which input fails; empty if the question does not
+            arise.
         excess: how far beyond the limits a wrong result is; above 1 fails, infinite where it is not
             a matter of degree. 0 where an exception is the reason of a failure.
         note: something to report whether or not it passed.

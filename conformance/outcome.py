@@ -58,7 +58,7 @@ class Raised:
         )
         module = "" if own.__module__ == "builtins" else f"{own.__module__}."
         frames = traceback.extract_tb(error.__traceback__)
-        at = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+        at = _place(frames[-1]) if frames else ""
         return cls(stage, nearest.__name__, f"{module}{own.__qualname__}", str(error), at)
 
     def is_a(self, kind: builtins.type[BaseException]) -> bool:
@@ -135,3 +135,10 @@ def joined(outcomes: list[Outcome]) -> Outcome:
 def as_rows(tensor: Tensor) -> Tensor:
     """A result as `(rows, D)`, whatever its rank; LA-01 alone is about rank and dtype."""
     return tensor.reshape(-1, tensor.shape[-1]) if tensor.dim() else tensor.reshape(1, 1)
+
+
+def _place(frame: traceback.FrameSummary) -> str:
+    """The file and line, with the folder of a file whose name says nothing by itself."""
+    file = Path(frame.filename)
+    named = file.name if file.name != "__init__.py" else f"{file.parent.name}/{file.name}"
+    return f"{named}:{frame.lineno}"

@@ -133,6 +133,10 @@ class Trial:
     ) -> Verdict:
         """As `same`, for results that are made of some pictures in some order."""
         if not isinstance(expected, Returned):
+            if not isinstance(outcome, Returned):
+                return failed(
+                    "a result; the plain form of the same images gives none either", outcome
+                )
             return failed("a result, of the plain form of the same images", expected)
         return self._judge(case, pictures, outcome, as_rows(expected.tensor))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import torch
 
 from conformance.check import check
@@ -19,6 +21,8 @@ OTHER_FLOATS = {
     torch.bfloat16: (torch.float32,),
     torch.float16: (torch.float32,),
 }
+
+_WITHOUT_PATCHES = ("patches absent", "patches None", "patches of zero rows")
 
 # Makes numbers need more digits than bfloat16 has, so that a detour through it shows.
 MORE_DIGITS = 1 + 2.0**-10
@@ -76,9 +80,12 @@ def pp_01_zero_rows_are_absent(trial: Trial, case: Case) -> Verdict:
 @check("PP-02", given=cases, total=1)
 def pp_02_counted_patches_are_missing(trial: Trial, case: Case) -> Verdict:
     """Patches that are counted but not there raise the documented ValueError."""
-    faults = ("patches absent", "patches None", "patches of zero rows")
-    outcomes = [trial.run(spoilt(case, fault)) for fault in faults]
-    return worst([trial.raises(outcome, ValueError, MISSING_PATCHES) for outcome in outcomes])
+
+    def without(fault: str) -> Verdict:
+        verdict = trial.raises(trial.run(spoilt(case, fault)), ValueError, MISSING_PATCHES)
+        return verdict if verdict.passed else dataclasses.replace(verdict, where=f"with {fault}")
+
+    return worst([without(fault) for fault in _WITHOUT_PATCHES])
 
 
 @check("PP-03", given=cases, total=1)

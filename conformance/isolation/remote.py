@@ -18,7 +18,7 @@ from conformance.registry import find_implementation
 from strategies import Case
 
 _FATAL = "Fatal Python error"
-_WORDS = 3
+_WORDS = 5
 
 # So many times the restarts that are allowed in a row are allowed in all.
 _IN_ALL = 20
