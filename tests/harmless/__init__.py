@@ -1,6 +1,6 @@
 """Right encoders that differ from the reference in a harmless way; none may fail a check.
 
-Each is a class built as `encoder(config, weights, device=..., dtype=...)`.
+The only exception is an extended clause that one breaks by what it is. Each is a class built as `encoder(config, weights, device=..., dtype=...)`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ LOW = (torch.bfloat16, torch.float16)
 DTYPES = (SINGLE, *LOW, DOUBLE)
 STEP3, PERCEPTION = FAMILIES[:1], FAMILIES[1:]
 
+# Sums of a larger batch may be taken in another order: the last bits of a row depend on company.
+BATCHED = ("BA-05",)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
@@ -30,12 +33,14 @@ class Difference:
         families: in which it can be.
         dtypes: in which it is one.
         encoder: the class that has it.
+        breaks: clauses of the extended level that it may fail.
     """
 
     name: str
     families: tuple[str, ...] = FAMILIES
     dtypes: tuple[torch.dtype, ...] = DTYPES
     encoder: type
+    breaks: tuple[str, ...] = ()
 
 
 class EveryStepRounded(
@@ -81,11 +86,11 @@ DIFFERENCES: tuple[Difference, ...] = (
         name="second implementation", dtypes=(SINGLE, DOUBLE), encoder=calls.SecondArithmetic
     ),
     Difference(name="one image at a time", encoder=calls.OneImageAtATime),
-    Difference(name="whole item in one batch", encoder=calls.WholeBatch),
-    Difference(name="whole call in one batch", encoder=calls.OneBatchForAll),
-    Difference(name="chunks of two", encoder=calls.ChunksOfTwo),
-    Difference(name="batch sorted and restored", encoder=calls.SortedBatch),
-    Difference(name="batch padded", encoder=calls.PaddedBatch),
+    Difference(name="whole item in one batch", encoder=calls.WholeBatch, breaks=BATCHED),
+    Difference(name="whole call in one batch", encoder=calls.OneBatchForAll, breaks=BATCHED),
+    Difference(name="chunks of two", encoder=calls.ChunksOfTwo, breaks=BATCHED),
+    Difference(name="batch sorted and restored", encoder=calls.SortedBatch, breaks=BATCHED),
+    Difference(name="batch padded", encoder=calls.PaddedBatch, breaks=BATCHED),
     Difference(name="float64 inside", encoder=calls.OtherDtypeInside),
     Difference(name="float32 inside", dtypes=(*LOW, DOUBLE), encoder=calls.SingleInside),
     Difference(name="autocast", dtypes=LOW, encoder=calls.Autocast),
