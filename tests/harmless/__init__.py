@@ -1,6 +1,7 @@
 """Right encoders that differ from the reference in a harmless way; none may fail a check.
 
-The only exception is an extended clause that one breaks by what it is. Each is a class built as `encoder(config, weights, device=..., dtype=...)`.
+The only exception is an extended clause that one breaks by what it is. Each is a class built as
+`encoder(config, weights, device=..., dtype=...)`.
 """
 
 from __future__ import annotations
