@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from conformance.calibration import comfortable, compared, read_all
+from conformance.calibration import comfortable, compared, read
 from conformance.check import Check, all_checks
 from conformance.contract import contract
 from conformance.corpus import write_corpus
@@ -25,7 +25,7 @@ from conformance.notary import keygen, sign, verify
 from conformance.options import DTYPES
 from conformance.oracle import Oracle
 from conformance.page import Place, badge, markdown, page
-from conformance.power import Detection, examine_all, in_one_family, scores, subjects
+from conformance.power import Detection, examine, in_one_family, scores, spread, subjects
 from conformance.power_report import markdown as power_markdown
 from conformance.power_report import summary, write_json
 from conformance.protocol import Interface, Unavailable
@@ -205,7 +205,7 @@ def power(
     found = [subject for subject in found if only is None or only in subject.name]
     found = in_one_family(found) if once else found
     detections = []
-    for done in examine_all(found, jobs):
+    for done in spread(examine, found, jobs):
         detections.append(done)
         click.echo(f"{len(detections)}/{len(found)} {_line(done)}")
     results = scores(detections)
@@ -246,7 +246,7 @@ def calibrate(harmless: str, dtype: tuple[str, ...], profile: str, seeds: int, j
         found = subjects(harmless, FAMILIES, dtype, profile, range(seeds))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    readings = list(read_all(found, jobs))
+    readings = list(spread(read, found, jobs))
     click.echo("\n".join(compared(readings)))
     sys.exit(0 if all(comfortable(reading) for reading in readings) else 1)
 

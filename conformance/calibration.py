@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -67,14 +65,6 @@ def read(subject: Subject) -> Reading:
         if in_group and check.applies(subject.family, "items", device.type):
             search(check, gauge, effort)
     return Reading(subject, gauge.row, gauge.element, gauge.judged)
-
-
-def read_all(subjects: Sequence[Subject], jobs: int) -> Iterable[Reading]:
-    """The readings of some right encoders, as they come, from several processes."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        for done in as_completed([pool.submit(read, subject) for subject in subjects]):
-            yield done.result()
 
 
 def comfortable(reading: Reading) -> bool:

@@ -181,7 +181,7 @@ class Cells:
 
     def complete(self, clause: str, family: str, cell: Cell) -> bool:
         """Whether all of a clause's checks were made, not only those that `-k` left."""
-        checks = [c for c in self._checks if clause in c.clauses and family in c.families]
+        checks = [check for check in self._checks if check.covers(clause, family)]
         return len(cell.records) == len(checks)
 
     def _reason(self, clause: str, family: str, records: Sequence[Record]) -> str:

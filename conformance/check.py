@@ -51,6 +51,10 @@ class Check:
         ]
         return family in self.families and bool(open_clauses)
 
+    def covers(self, clause: str, family: str) -> bool:
+        """Whether it is one of the checks of a clause in a family."""
+        return clause in self.clauses and family in self.families
+
     def behind(self, *, stateful: bool) -> tuple[str, ...]:
         """Clauses whose failure explains wrong values of one failure of this check.
 

@@ -15,10 +15,10 @@ import itertools
 import multiprocessing
 import time
 import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import hypothesis
 import torch
@@ -36,6 +36,8 @@ from conformance.search import PROFILES, Effort, Search, search, size
 from conformance.trial import Trial
 from reference import FAMILIES
 from strategies import Case
+
+T = TypeVar("T")
 
 # A fault is well diagnosed if its own clause fails and at most so many others do.
 OTHERS_ALLOWED = 2
@@ -276,11 +278,11 @@ def _images(case: Case) -> int:
     return sum(len(item.feature) if item.feature.dim() else 1 for item in case.items)
 
 
-def examine_all(found: Sequence[Subject], jobs: int) -> Iterable[Detection]:
-    """The detections of some subjects, as they come, from several processes."""
+def spread(work: Callable[[Subject], T], found: Sequence[Subject], jobs: int) -> Iterator[T]:
+    """What some work makes of each subject, as it comes, from several processes."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        for done in as_completed([pool.submit(examine, subject) for subject in found]):
+        for done in as_completed([pool.submit(work, subject) for subject in found]):
             yield done.result()
 
 

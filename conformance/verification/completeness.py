@@ -128,7 +128,7 @@ def _verdict(line: Line, causes: Mapping[str, tuple[str, ...]]) -> tuple[str, tu
 
 
 def _checks(clause: Clause, family: str) -> list[Check]:
-    return [c for c in _by_name().values() if clause.id in c.clauses and family in c.families]
+    return [check for check in _by_name().values() if check.covers(clause.id, family)]
 
 
 @functools.cache
