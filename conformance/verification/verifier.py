@@ -11,6 +11,7 @@ from typing import cast
 from conformance import package
 from conformance.answers import Answers
 from conformance.certificate import Certificate, Grade, certificate
+from conformance.environment import suite
 from conformance.protocol import Interface
 from conformance.results import Results
 from conformance.rules import Breach
@@ -207,7 +208,10 @@ def _notes(
         yield f"{recomputed.excused} answers to the challenge are wrong and excused by waivers"
     if recomputed.uncertified:
         yield f"{recomputed.uncertified} wrong answers are of families that are not certified"
-    if documents.results.header.implementation.replacements:
+    header, own = documents.results.header, suite().commit
+    if header.suite.commit != own:
+        yield f"the suite stood at commit {header.suite.commit}, here it stands at {own}"
+    if header.implementation.replacements:
         yield "parts were replaced to run on this device: see replacements in results.jsonl"
     yield "report.html and junit.xml were hashed, not read"
     yield (
