@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,13 +12,13 @@ from markupsafe import Markup
 
 from conformance.artifact import Artifact
 from conformance.certificate import Standing, certificate
-from conformance.contract import LEVELS, contract
+from conformance.contract import LEVELS, Level, contract
 from conformance.error_plot import error_plot
 from conformance.results import Line, Results
 from conformance.template import templates
 from conformance.waivers import Waiver, used
 
-_MARKS: dict[str, tuple[str, str]] = {
+_MARKS: dict[Standing, tuple[str, str]] = {
     "passed": ("✓", "passed"),
     "waived": ("◆", "waived"),
     "unjudged": ("○", "open"),
@@ -60,18 +61,17 @@ def report(
         columns=[(f, d) for f in settings.families for d in settings.dtypes],
         lines=lines,
         failures=[(line, excused.get(line.key)) for line in results.lines if line.bad],
-        counts={family: _counts(results, family, found.standings) for family in found.grades},
+        counts=functools.partial(_counts, results, found.standings),
         plot=Markup(error_plot(results)),
         cell=lambda line: _cell(line, found.standings),
     )
 
 
-def _counts(
-    results: Results, family: str, standings: Mapping[str, Standing]
-) -> Counter[Standing | None]:
-    """How many lines of a family stand how."""
-    own = (line for line in results.lines if line.family == family)
-    return Counter(standings.get(" ".join(line.key)) for line in own)
+def _counts(results: Results, standings: Mapping[str, Standing], family: str, level: Level) -> str:
+    """How many lines of a family and level stand how, in words."""
+    own = (line for line in results.lines if (line.family, line.level) == (family, level))
+    found = Counter(standings.get(" ".join(line.key)) for line in own)
+    return ", ".join(f"{found[name]} {word}" for name, (_, word) in _MARKS.items() if found[name])
 
 
 def _cell(line: Line, standings: Mapping[str, Standing]) -> dict[str, str]:
