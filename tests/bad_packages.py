@@ -13,6 +13,7 @@ from conformance.answers import Answer
 from tests.changes import (
     Change,
     all_passed,
+    another_family,
     answers,
     check_field,
     claims,
@@ -340,6 +341,7 @@ BAD = [
         "a better result of a family", "LV-01", grades(result="PASSED"), "waived", package.STATEMENT
     ),
     Bad("a better result", "LV-01", predicate(result="PASSED"), "waived", package.STATEMENT),
+    Bad("a family that was not checked", "LV-01", another_family, file=package.STATEMENT),
     Bad("a failure hidden", "LV-01", predicate(warnedTests=[]), "waived", package.STATEMENT),
     Bad("core failed", "LV-02", unwaived, "waived", package.RESULTS),
     Bad("another device", "LV-03", claims(device="cuda"), file=package.STATEMENT),

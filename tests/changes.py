@@ -109,6 +109,16 @@ def grades(**changed: str) -> Change:
     return lambda folder: change_statement(folder, change)
 
 
+def another_family(folder: Path) -> None:
+    """Claim a family that was not checked, signed."""
+
+    def change(said: dict) -> None:
+        families = said["predicate"]["conformance"]["families"]
+        families["step3p7"] = dict(next(iter(families.values())))
+
+    change_statement(folder, change)
+
+
 def predicate(**changed: object) -> Change:
     """A change of the predicate, signed."""
     return lambda folder: change_statement(folder, lambda said: said["predicate"].update(changed))

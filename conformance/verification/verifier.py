@@ -144,11 +144,11 @@ def _check_claim(documents: Documents, found: Certificate) -> Iterator[Breach]:
     if claimed != found.result:
         message = f"it claims {claimed}; the lines make {found.result}"
         yield Breach("LV-01", message, package.STATEMENT)
-    for family, grade in found.grades.items():
-        said = documents.claims["families"].get(family)
-        if said != grade.to_json():
-            claimed = "nothing" if said is None else str(Grade(**said))
-            message = f"it claims {claimed} for {family}; the lines make {grade}"
+    said = {name: Grade(**grade) for name, grade in documents.claims["families"].items()}
+    for family in sorted({*said, *found.grades}):
+        one, other = said.get(family, "nothing"), found.grades.get(family, "nothing")
+        if one != other:
+            message = f"it claims {one} for {family}; the lines make {other}"
             yield Breach("LV-01", message, package.STATEMENT)
     results = documents.results
     good = found.result != "FAILED" and not results.footer.complaints
