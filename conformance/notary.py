@@ -105,7 +105,7 @@ def _lines(found: Verification, families: Collection[str]) -> Iterator[str]:
         yield f"and {len(found.breaches) - _MOST_BREACHES} more"
     if not found.accepted:
         if certified := _certified_apart(found):
-            yield f"reaches core: {', '.join(certified)}; --family asks for it alone"
+            yield f"reaches core: {', '.join(certified)}; ask for that alone with --family"
         yield "REFUSED: the rules stand in conformance/rules.toml"
         return
     assert found.results is not None
