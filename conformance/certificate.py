@@ -21,7 +21,8 @@ class Grade:
 
     Attributes:
         level: the highest of which every clause passed, is waived or stays open.
-        result: `FAILED` if not even core is reached, `WARNED` if a core clause is waived or open.
+        result: `FAILED` if not even core is reached, `WARNED` if a clause of the level or of one
+            below is waived or open.
     """
 
     level: Reached
@@ -86,10 +87,11 @@ def _grade(lines: Sequence[Line], standings: Mapping[tuple[str, str, str], Stand
         if any(standings[line.key] == "failed" for line in lines if line.level == step):
             break
         level = step
-    core = {standings[line.key] for line in lines if line.level == "core"}
-    return Grade(
-        level, "FAILED" if level == "none" else "PASSED" if core <= {"passed"} else "WARNED"
-    )
+    if level == "none":
+        return Grade(level, "FAILED")
+    reached = LEVELS[: LEVELS.index(level) + 1]
+    found = {standings[line.key] for line in lines if line.level in reached}
+    return Grade(level, "PASSED" if found <= {"passed"} else "WARNED")
 
 
 def standing(line: Line, waived: bool) -> Standing:

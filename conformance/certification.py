@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.challenge import is_nonce
+from conformance.challenge import NONCE_FORM, is_nonce
 from conformance.contract import LEVELS, Level
 from conformance.trial import Matching
 from conformance.waivers import Waiver, WaiverError, read_waivers
@@ -86,10 +86,10 @@ def read_certification(config: pytest.Config) -> Certification | None:
             raise pytest.UsageError(f"{stray} belongs to a certificate; add --certify=DIR")
         return None
     if nonce is None or not is_nonce(nonce):
-        raise pytest.UsageError(
-            f"--challenge={nonce or ''} is no nonce; ask your verifier for one, "
-            "16 to 64 letters and digits"
+        given_one = (
+            f"--challenge={nonce} is no nonce" if nonce else "--challenge is missing: no nonce"
         )
+        raise pytest.UsageError(f"{given_one}; ask your verifier for one, {NONCE_FORM}")
     folder = Path(given).absolute()
     if not hasattr(config, "workerinput"):
         if missing := missing_extra():

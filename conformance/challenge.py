@@ -25,6 +25,7 @@ from strategies.counts import Form, TensorForm
 
 QUESTIONS = 8
 
+NONCE_FORM = "16 to 64 letters, digits, dots, dashes and underscores"
 _NONCE = re.compile(r"[0-9A-Za-z._-]{16,64}")
 _REGIMES = ("balanced", "strong-positions", "tiny-variance")
 _PROFILES = ("normal", "gradient", "checkerboard", "bright-cell")

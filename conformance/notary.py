@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance.certification import missing_extra
+from conformance.challenge import NONCE_FORM, is_nonce
 from conformance.document import printable
-from conformance.package import ENVELOPE, KEY, STATEMENT
+from conformance.dtypes import DTYPES
+from conformance.package import ENVELOPE, KEY, STATEMENT, altered
 from reference import FAMILIES
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ def sign(folder: Path, key: Path) -> None:
 
     try:
         payload = (folder / STATEMENT).read_bytes()
+        if changed := altered(folder):
+            raise click.UsageError(f"not what the run wrote: {', '.join(changed)}; certify again")
         envelope, public = signed(payload, key.read_bytes())
         (folder / ENVELOPE).write_bytes(envelope)
         (folder / KEY).write_bytes(public)
@@ -54,6 +58,8 @@ def sign(folder: Path, key: Path) -> None:
         raise click.UsageError(f"{error.filename}: {error.strerror}") from None
     except KeyFileError as error:
         raise click.UsageError(f"{key}: {error}") from None
+    except (ValueError, KeyError, TypeError):
+        raise click.UsageError(f"{folder / STATEMENT} is not what the run wrote") from None
     click.echo(f"signed {folder / STATEMENT} in {folder / ENVELOPE}")
 
 
@@ -68,14 +74,27 @@ def sign(folder: Path, key: Path) -> None:
     type=click.Choice(FAMILIES),
     help="that must be certified, repeatable; default: all that the implementation declares",
 )
+@click.option(
+    "--dtype",
+    "dtypes",
+    multiple=True,
+    type=click.Choice(list(DTYPES)),
+    help="that must have been checked, repeatable",
+)
 def verify(
-    folder: Path, key: Path | None, challenge: str | None, families: tuple[str, ...]
+    folder: Path,
+    key: Path | None,
+    challenge: str | None,
+    families: tuple[str, ...],
+    dtypes: tuple[str, ...],
 ) -> None:
     """Verify the package in FOLDER, without its implementation or its device.
 
     The exit status is 0 if it is accepted, 1 if it breaks a rule, and 2 if it is no package.
     """
     _require_extra()
+    if challenge is not None and not is_nonce(challenge):
+        raise click.UsageError(f"--challenge={challenge} is no nonce: {NONCE_FORM}")
     import torch
 
     from conformance.device import prepare_device
@@ -85,7 +104,7 @@ def verify(
     prepare_device(torch.device("cpu"))
     trusted = key.read_bytes() if key else None
     try:
-        found = verified(folder, key=trusted, challenge=challenge, families=families)
+        found = verified(folder, key=trusted, challenge=challenge, families=families, dtypes=dtypes)
     except NotAPackage as reason:
         click.echo(f"not a package: {printable(reason)}", err=True)
         sys.exit(2)
@@ -115,12 +134,13 @@ def _lines(found: Verification, families: Collection[str]) -> Iterator[str]:
     who = f"{header.implementation.name} {header.implementation.version}"
     where = f"{', '.join(settings.families)} in {', '.join(settings.dtypes)} on {settings.device}"
     yield printable(f"{who}: {where}")
+    yield printable(f"the files that were checked: {found.subject}")
     yield (
         f"{found.recomputed.right} answers to the challenge recomputed here, at most "
         f"{found.recomputed.worst:.2g} noise units off"
     )
     for note in found.notes:
-        yield f"note: {note}"
+        yield printable(f"note: {note}")
     grades = found.certificate.grades
     asked = [family for family in grades if family in (families or grades)]
     for family in (family for family in grades if family not in asked):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +94,18 @@ def contents(folder: Path) -> dict[str, dict[str, Any]]:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     named = {path.relative_to(folder).as_posix(): path for path in files}
     return {name: digest(path.read_bytes()) for name, path in named.items() if name not in SIGNED}
+
+
+def altered(folder: Path) -> list[str]:
+    """The files of a package of one's own that are not those that its statement covers.
+
+    Raises:
+        OSError: there is none.
+        ValueError: the statement cannot be read.
+    """
+    said = json.loads((folder / STATEMENT).read_bytes())["predicate"]["conformance"]["files"]
+    found = contents(folder)
+    return sorted(name for name in {*said, *found} if said.get(name) != found.get(name))
 
 
 def _results(cells: Cells, order: Certification, complaints: list[str]) -> Results:

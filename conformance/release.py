@@ -13,3 +13,8 @@ def is_within(version: str, releases: str) -> bool:
     except InvalidVersion:
         return False
     return SpecifierSet(releases).contains(release, prereleases=True)
+
+
+def is_bounded(releases: str) -> bool:
+    """Whether a version specifier ends: releases to come are not within it."""
+    return any(one.operator in ("==", "===", "~=", "<", "<=") for one in SpecifierSet(releases))

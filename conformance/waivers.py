@@ -29,7 +29,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from conformance.contract import contract
 from conformance.document import DocumentError, printable, read_toml
 from conformance.dtypes import DTYPES
-from conformance.release import is_within
+from conformance.release import is_bounded, is_within
 from conformance.results import Line, Results
 from reference import FAMILIES
 
@@ -84,7 +84,7 @@ class Waiver:
             return "it names no clause"
         if not self.reason and contract()[self.clause].level == "core":
             return "it gives no reason, and its clause is core"
-        return "" if self.releases.strip() else "it covers every release"
+        return "" if is_bounded(self.releases) else "it covers every release to come"
 
     def covers(self, version: str, device: str) -> bool:
         """Whether it is about a release on a type of device."""

@@ -225,7 +225,13 @@ BAD = [
     ),
     # Complete and consistent.
     Bad("another seed", "CT-01", results(with_settings(seed=1)), file=package.RESULTS),
-    Bad("fewer examples", "CT-01", results(with_settings(examples=2)), file=package.RESULTS),
+    Bad(
+        "fewer cases than asked for",
+        "CT-01",
+        results(with_settings(examples=2)),
+        file=package.RESULTS,
+        also=("CT-05",),
+    ),
     Bad(
         "failures excused by the suite",
         "CT-01",
@@ -412,6 +418,13 @@ BAD = [
         "a core waiver without a reason",
         "WA-04",
         waivers("reason = ", 'reason = "" # '),
+        "waived",
+        package.WAIVERS,
+    ),
+    Bad(
+        "a waiver of all releases to come",
+        "WA-04",
+        waivers('"==1.0"', '">=0"'),
         "waived",
         package.WAIVERS,
     ),

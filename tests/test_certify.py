@@ -58,6 +58,12 @@ def test_a_run_is_certified_signed_and_verified(
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
     cases = ElementTree.parse(tmp_path / "one" / package.JUNIT).iter("testcase")
     assert len(list(cases)) > 50
+    with (tmp_path / "other" / package.REPORT).open("a") as page:
+        page.write(" ")
+    unsigned = command("sign", "other", "--key=vendor.key")
+    assert unsigned.status == 2
+    assert f"not what the run wrote: {package.REPORT}" in unsigned.output
+    assert "is no nonce" in command("verify", "one", "--challenge=short").output
     refused = command("verify", "one")  # by one who expects the whole profile
     assert refused.status == 1
     assert "CT-01 results.jsonl:1: examples is 1" in refused.output

@@ -98,34 +98,43 @@ def recompute(
     dtype = DTYPES[found.dtype]
     oracle = Oracle(dtype, _CPU, always_whole=True)
     trial = Trial(Driver(find_implementation("reference"), _CPU), oracle, found.family, dtype)
+    right, wrong = 0, 0
     for number, (question, answer) in enumerate(zip(questions, found.answers, strict=True)):
-        rule, message = _judged(trial, question, answer, into)
-        if not rule:
+        try:
+            rule, message, units = _judged(trial, question, answer)
+        except LeftOut:
             continue
+        if not rule:
+            right += 1
+            into.worst = max(into.worst, units if certified else 0.0)
+            continue
+        wrong += 1
         if any((clause, found.family, found.dtype) in waived for clause in question.clauses):
             into.excused += 1
         elif not certified:
             into.uncertified += 1
         else:
             into.breaches.append(Breach(rule, f"answer {number}: {message}", name))
+    if certified and wrong and not right:
+        into.breaches.append(Breach("CH-03", "no answer is right, whatever is waived", name))
+    into.right += right if certified else 0
 
 
-def _judged(trial: Trial, question: Question, answer: Answer, into: Recomputed) -> tuple[str, str]:
-    """The rule that an answer breaks, and how; empty if it is right."""
+def _judged(trial: Trial, question: Question, answer: Answer) -> tuple[str, str, float]:
+    """The rule that an answer breaks, and how; empty if it is right, with its error.
+
+    Raises:
+        LeftOut: the reference itself overflows.
+    """
     case, tensor = question.case, answer.tensor
     if tensor is None:
-        return "CH-03", f"no result came, but {answer.came}"
+        return "CH-03", f"no result came, but {answer.came}", 0.0
     columns = case.config.text_width
     if tensor.dtype != case.dtype or tensor.dim() != 2 or tensor.shape[1] != columns:
         kind = str(tensor.dtype).removeprefix("torch.")
-        return "CH-04", f"a {kind} result of shape {tuple(tensor.shape)}"
-    try:
-        verdict = trial.right(case, Returned(tensor))
-    except LeftOut:
-        return "", ""
+        return "CH-04", f"a {kind} result of shape {tuple(tensor.shape)}", 0.0
+    verdict = trial.right(case, Returned(tensor))
     if verdict.passed:
-        into.right += 1
-        into.worst = max(into.worst, verdict.units)
-        return "", ""
+        return "", "", verdict.units
     rule = "CH-03" if verdict.units else "CH-04"
-    return rule, f"{verdict.came}; {verdict.where or verdict.expected}"
+    return rule, f"{verdict.came}; {verdict.where or verdict.expected}", 0.0

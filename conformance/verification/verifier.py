@@ -40,6 +40,7 @@ class Verification:
         results: of the run, None if they could not be read.
         certificate: what they come to, None if that could not be said.
         recomputed: the challenge, None if the package was refused before.
+        subject: what the vendor says was checked, and the digest of its files.
         notes: what an accepted package does not prove, a line each.
     """
 
@@ -47,6 +48,7 @@ class Verification:
     results: Results | None = None
     certificate: Certificate | None = None
     recomputed: Recomputed | None = None
+    subject: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -61,6 +63,7 @@ def verify(
     key: bytes | None = None,
     challenge: str | None = None,
     families: Collection[str] = (),
+    dtypes: Collection[str] = (),
     today: datetime.date | None = None,
 ) -> Verification:
     """Verify a package.
@@ -70,6 +73,7 @@ def verify(
         key: the public key that must have signed it, in PEM; None for any.
         challenge: the nonce that must have been answered; None for any.
         families: that must be certified; none for all that the implementation declares.
+        dtypes: that must have been checked, beside whichever were.
         today: on which no waiver may have expired; None for this day.
 
     Raises:
@@ -80,7 +84,7 @@ def verify(
         return Verification(layout.breaches)
     day = today or datetime.datetime.now(tz=datetime.UTC).date()
     try:
-        return _verified(layout, key, challenge, families, day)
+        return _verified(layout, key, challenge, families, dtypes, day)
     except Refused as refused:
         return Verification((refused.breach,))
 
@@ -90,6 +94,7 @@ def _verified(
     key: bytes | None,
     challenge: str | None,
     families: Collection[str],
+    dtypes: Collection[str],
     day: datetime.date,
 ) -> Verification:
     documents = read_documents(layout)
@@ -110,6 +115,11 @@ def _verified(
         *check_waivers(waivers, data, results, day),
         *_check_claim(documents, found),
         *_check_core(documents, found, families or results.header.settings.families),
+        *(
+            Breach("LV-02", f"the package is not of {dtype}", package.STATEMENT)
+            for dtype in dtypes
+            if dtype not in results.header.settings.dtypes
+        ),
         *_check_statement(documents, waivers),
         *(answer for answer in answers if isinstance(answer, Breach)),
     ]
@@ -125,6 +135,7 @@ def _verified(
         results,
         found,
         recomputed,
+        _subject(documents),
         tuple(_notes(documents, waivers, recomputed, key, challenge)),
     )
 
@@ -193,6 +204,13 @@ def _check_statement(documents: Documents, waivers: tuple[Waiver, ...]) -> Itera
             yield Breach("LV-03", f"{name} is not what the other files say", package.STATEMENT)
 
 
+def _subject(documents: Documents) -> str:
+    said = documents.statement["subject"][0]
+    notes = said["annotations"]
+    what = f"{notes['kind']} of {notes['files']} files"
+    return f"{said['name']} {notes['version']}, {what}, sha256 {said['digest']['sha256']}"
+
+
 def _notes(
     documents: Documents,
     waivers: tuple[Waiver, ...],
@@ -205,16 +223,16 @@ def _notes(
     if challenge is None:
         yield "whose nonce it is was not asked: give yours with --challenge"
     if recomputed.excused:
-        yield f"{recomputed.excused} answers to the challenge are wrong and excused by waivers"
+        yield f"wrong answers to the challenge that waivers excuse: {recomputed.excused}"
     if recomputed.uncertified:
-        yield f"{recomputed.uncertified} wrong answers are of families that are not certified"
+        yield f"wrong answers of families that are not certified: {recomputed.uncertified}"
     header, own = documents.results.header, suite().commit
     if header.suite.commit != own:
         yield f"the suite stood at commit {header.suite.commit}, here it stands at {own}"
     if header.implementation.replacements:
-        yield "parts were replaced to run on this device: see replacements in results.jsonl"
+        yield f"parts were replaced: {'; '.join(header.implementation.replacements)}"
     yield "report.html and junit.xml were hashed, not read"
     yield (
         "verdicts on all but the challenge are the vendor's word"
-        + (f", and {len(waivers)} failures are waived" if waivers else "")
+        + (f"; waived failures: {len(waivers)}" if waivers else "")
     )
