@@ -98,7 +98,7 @@ def recompute(
     dtype = DTYPES[found.dtype]
     oracle = Oracle(dtype, _CPU, always_whole=True)
     trial = Trial(Driver(find_implementation("reference"), _CPU), oracle, found.family, dtype)
-    right, wrong = 0, 0
+    right, excused = 0, 0
     for number, (question, answer) in enumerate(zip(questions, found.answers, strict=True)):
         try:
             rule, message, units = _judged(trial, question, answer)
@@ -108,16 +108,16 @@ def recompute(
             right += 1
             into.worst = max(into.worst, units if certified else 0.0)
             continue
-        wrong += 1
         if any((clause, found.family, found.dtype) in waived for clause in question.clauses):
-            into.excused += 1
+            excused += 1
         elif not certified:
             into.uncertified += 1
         else:
             into.breaches.append(Breach(rule, f"answer {number}: {message}", name))
-    if certified and wrong and not right:
+    if certified and excused and not right:
         into.breaches.append(Breach("CH-03", "no answer is right, whatever is waived", name))
     into.right += right if certified else 0
+    into.excused += excused
 
 
 def _judged(trial: Trial, question: Question, answer: Answer) -> tuple[str, str, float]:
