@@ -13,7 +13,7 @@ from conformance.diagnosis import Failure, explained
 from conformance.known import Known
 from conformance.options import Options
 from conformance.record import Record
-from conformance.results import Verdict
+from conformance.results import Key, Verdict
 
 _NOT_JUDGED = {
     "abandoned": "the run was given up",
@@ -63,7 +63,7 @@ class Cells:
         self.options = options
         self.columns = [(f, d) for f in options.families for d in options.dtypes]
         self._checks = all_checks()
-        self._records: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
+        self._records: dict[Key, list[Record]] = defaultdict(list)
         order = {check.name: place for place, check in enumerate(self._checks)}
         for record in sorted(records, key=lambda record: order[record.check]):
             for clause in record.clauses:
@@ -88,7 +88,7 @@ class Cells:
                 yield clause, family, dtype, self.cell(clause.id, family, dtype)
 
     @functools.cached_property
-    def _cells(self) -> dict[tuple[str, str, str], Cell]:
+    def _cells(self) -> dict[Key, Cell]:
         found = {}
         for family, dtype in self.columns:
             causes = self._explained(family, dtype)

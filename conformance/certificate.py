@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from conformance.contract import LEVELS
-from conformance.results import Line, Results
+from conformance.results import Key, Line, Results
 
 Standing = Literal["passed", "waived", "unjudged", "failed"]
 Result = Literal["PASSED", "WARNED", "FAILED"]
@@ -42,11 +42,11 @@ class Certificate:
 
     Attributes:
         grades: of each family.
-        standings: of each line that applies, by its name.
+        standings: of each line that applies, by its key.
     """
 
     grades: dict[str, Grade]
-    standings: dict[str, Standing]
+    standings: dict[Key, Standing]
 
     @property
     def result(self) -> Result:
@@ -54,16 +54,21 @@ class Certificate:
         found = {grade.result for grade in self.grades.values()}
         return "FAILED" if "FAILED" in found else "WARNED" if "WARNED" in found else "PASSED"
 
-    def certified(self, family: str) -> bool:
-        """Whether a family reaches core."""
-        return family in self.grades and self.grades[family].level != "none"
+    @property
+    def certified(self) -> list[str]:
+        """The families that reach core."""
+        return [name for name, grade in self.grades.items() if grade.level != "none"]
+
+    def summary(self, families: Collection[str]) -> str:
+        """The grades of some families, on one line."""
+        return "; ".join(f"{name} {self.grades[name]}" for name in self.grades if name in families)
 
     def named(self, *standings: Standing) -> list[str]:
         """The names of the lines that stand so."""
-        return [name for name, standing in self.standings.items() if standing in standings]
+        return [" ".join(key) for key, standing in self.standings.items() if standing in standings]
 
 
-def certificate(results: Results, waived: Collection[tuple[str, str, str]]) -> Certificate:
+def certificate(results: Results, waived: Collection[Key]) -> Certificate:
     """What results come to.
 
     Args:
@@ -77,11 +82,11 @@ def certificate(results: Results, waived: Collection[tuple[str, str, str]]) -> C
             family: _grade([line for line in lines if line.family == family], standings)
             for family in results.header.settings.families
         },
-        {" ".join(key): found for key, found in standings.items()},
+        standings,
     )
 
 
-def _grade(lines: Sequence[Line], standings: Mapping[tuple[str, str, str], Standing]) -> Grade:
+def _grade(lines: Sequence[Line], standings: Mapping[Key, Standing]) -> Grade:
     level: Reached = "none"
     for step in LEVELS:
         if any(standings[line.key] == "failed" for line in lines if line.level == step):

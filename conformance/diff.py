@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from conformance.results import Line, Results
+from conformance.results import Key, Line, Results
 
 # An error that moves by less is the noise of other cases or another machine.
 MOVED = 2.0
@@ -23,7 +23,7 @@ class Change:
         moved: whether only its error changed.
     """
 
-    key: tuple[str, str, str]
+    key: Key
     before: str
     after: str
     moved: bool = False
@@ -51,7 +51,7 @@ def warnings(before: Results, after: Results) -> Iterator[str]:
             yield f"{name}: {values[0]} -> {values[1]}"
 
 
-def _change(key: tuple[str, str, str], before: Line | None, after: Line | None) -> Change | None:
+def _change(key: Key, before: Line | None, after: Line | None) -> Change | None:
     if before is None or after is None or before.verdict != after.verdict:
         return Change(key, _said(before), _said(after))
     if _moved(before.worst, after.worst):

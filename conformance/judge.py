@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -104,13 +105,19 @@ def _raised(came: object) -> str:
     return type(came).__name__ if isinstance(came, (Crashed, TimedOut)) else ""
 
 
-def worst(verdicts: list[Verdict]) -> Verdict:
-    """The first failure, or else a pass with the largest error; all notes are kept."""
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The first failure, or else a pass with the largest error; all notes are kept.
+
+    What comes after the first failure is not asked for.
+    """
+    units = 0.0
+    notes: dict[str, None] = {}
     for verdict in verdicts:
         if not verdict.passed:
             return verdict
-    notes = dict.fromkeys(verdict.note for verdict in verdicts if verdict.note)
-    units = max((verdict.units for verdict in verdicts), default=0.0)
+        units = max(units, verdict.units)
+        if verdict.note:
+            notes[verdict.note] = None
     return Verdict(True, units, note="; ".join(notes))
 
 

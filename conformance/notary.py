@@ -49,7 +49,7 @@ def sign(folder: Path, key: Path) -> None:
 
     try:
         payload = (folder / STATEMENT).read_bytes()
-        if changed := altered(folder):
+        if changed := altered(folder, payload):
             raise click.UsageError(f"not what the run wrote: {', '.join(changed)}; certify again")
         envelope, public = signed(payload, key.read_bytes())
         (folder / ENVELOPE).write_bytes(envelope)
@@ -141,15 +141,13 @@ def _lines(found: Verification, families: Collection[str]) -> Iterator[str]:
     )
     for note in found.notes:
         yield printable(f"note: {note}")
-    grades = found.certificate.grades
-    asked = [family for family in grades if family in (families or grades)]
-    for family in (family for family in grades if family not in asked):
-        yield f"not asked for: {family} {grades[family]}"
-    yield f"ACCEPTED: {'; '.join(f'{family} {grades[family]}' for family in asked)}"
+    asked = families or settings.families
+    if others := found.certificate.summary(set(settings.families) - set(asked)):
+        yield f"not asked for: {others}"
+    yield f"ACCEPTED: {found.certificate.summary(asked)}"
 
 
 def _certified_apart(found: Verification) -> list[str]:
     """The families that reach core, if nothing is wrong but that others do not."""
-    if found.certificate is None or {breach.rule for breach in found.breaches} != {"LV-02"}:
-        return []
-    return [family for family in found.certificate.grades if found.certificate.certified(family)]
+    only_core = {breach.rule for breach in found.breaches} == {"LV-02"}
+    return found.certificate.certified if found.certificate and only_core else []

@@ -85,8 +85,7 @@ def write_package(
     )
     (order.folder / STATEMENT).write_bytes(write_json(said))
     found = certificate(results, used(order.waivers, results))
-    grades = "; ".join(f"{family} {grade}" for family, grade in found.grades.items())
-    return Written(results.footer.status, f"{grades}: {order.folder}")
+    return Written(results.footer.status, f"{found.summary(found.grades)}: {order.folder}")
 
 
 def contents(folder: Path) -> dict[str, dict[str, Any]]:
@@ -96,14 +95,17 @@ def contents(folder: Path) -> dict[str, dict[str, Any]]:
     return {name: digest(path.read_bytes()) for name, path in named.items() if name not in SIGNED}
 
 
-def altered(folder: Path) -> list[str]:
+def altered(folder: Path, said_of_it: bytes) -> list[str]:
     """The files of a package of one's own that are not those that its statement covers.
 
+    Args:
+        folder: of the package.
+        said_of_it: the statement.
+
     Raises:
-        OSError: there is none.
-        ValueError: the statement cannot be read.
+        ValueError, KeyError, TypeError: it is no statement.
     """
-    said = json.loads((folder / STATEMENT).read_bytes())["predicate"]["conformance"]["files"]
+    said = json.loads(said_of_it)["predicate"]["conformance"]["files"]
     found = contents(folder)
     return sorted(name for name in {*said, *found} if said.get(name) != found.get(name))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ from conformance.artifact import Artifact
 from conformance.certificate import Standing, certificate
 from conformance.contract import LEVELS, Level, contract
 from conformance.error_plot import error_plot
-from conformance.results import Line, Results
+from conformance.results import Key, Line, Results
 from conformance.template import templates
 from conformance.waivers import Waiver, used
 
@@ -61,22 +60,22 @@ def report(
         columns=[(f, d) for f in settings.families for d in settings.dtypes],
         lines=lines,
         failures=[(line, excused.get(line.key)) for line in results.lines if line.bad],
-        counts=functools.partial(_counts, results, found.standings),
+        counts=lambda family, level: _counts(results, found.standings, family, level),
         plot=Markup(error_plot(results)),
         cell=lambda line: _cell(line, found.standings),
     )
 
 
-def _counts(results: Results, standings: Mapping[str, Standing], family: str, level: Level) -> str:
+def _counts(results: Results, standings: Mapping[Key, Standing], family: str, level: Level) -> str:
     """How many lines of a family and level stand how, in words."""
     own = (line for line in results.lines if (line.family, line.level) == (family, level))
-    found = Counter(standings.get(" ".join(line.key)) for line in own)
+    found = Counter(standings.get(line.key) for line in own)
     return ", ".join(f"{found[name]} {word}" for name, (_, word) in _MARKS.items() if found[name])
 
 
-def _cell(line: Line, standings: Mapping[str, Standing]) -> dict[str, str]:
+def _cell(line: Line, standings: Mapping[Key, Standing]) -> dict[str, str]:
     """What a cell of the table shows: a glyph, a word, and a class for its colour."""
-    name = standings.get(" ".join(line.key))
+    name = standings.get(line.key)
     if name is None:
         return {"glyph": "·", "word": "does not apply", "kind": "none", "more": ""}
     glyph, word = _MARKS[name]

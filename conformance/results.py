@@ -11,6 +11,9 @@ from typing import Any, Literal, Self
 
 from conformance.contract import Level
 
+# Clause, family and dtype: what a line is found by.
+Key = tuple[str, str, str]
+
 Verdict = Literal["passed", "failed", "known", "blocked", "not checked"]
 
 VERDICTS: tuple[Verdict, ...] = ("passed", "failed", "known", "blocked", "not checked")
@@ -245,7 +248,7 @@ class Line(Part):
     checks: tuple[Finding, ...]
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> Key:
         """Clause, family and dtype: what it is found by."""
         return self.clause, self.family, self.dtype
 

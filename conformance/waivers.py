@@ -30,7 +30,7 @@ from conformance.contract import contract
 from conformance.document import DocumentError, printable, read_toml
 from conformance.dtypes import DTYPES
 from conformance.release import is_bounded, is_within
-from conformance.results import Line, Results
+from conformance.results import Key, Line, Results
 from reference import FAMILIES
 
 _TEXTS = ("family", "dtype", "device", "releases", "owner", "link")
@@ -71,7 +71,7 @@ class Waiver:
     witnesses: tuple[str, ...]
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> Key:
         """Clause, family and dtype: the line that it is about."""
         return self.clause, self.family, self.dtype
 
@@ -111,7 +111,7 @@ def read_waivers(data: bytes) -> tuple[Waiver, ...]:
     return tuple(_entry(entry, f"entry {place}") for place, entry in enumerate(entries, 1))
 
 
-def used(waivers: Iterable[Waiver], results: Results) -> dict[tuple[str, str, str], Waiver]:
+def used(waivers: Iterable[Waiver], results: Results) -> dict[Key, Waiver]:
     """The waivers that excuse a line of some results, by its key."""
     header = results.header
     version, device = header.implementation.version, device_type(results)

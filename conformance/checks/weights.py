@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from conformance.check import check
 from conformance.checks.patches import MORE_DIGITS
-from conformance.judge import PASSED, Verdict, failed, wrong
+from conformance.judge import PASSED, Verdict, failed, worst, wrong
 from conformance.outcome import Raised, Returned, as_rows
 from conformance.trial import Trial, parts
 from reference.stream import bell
@@ -86,16 +86,6 @@ def refused(trial: Trial, case: Case, weights: dict[str, Tensor], label: str) ->
     return failed(f"an error, with {label}", outcome)
 
 
-def all_passed(verdicts: Iterable[Verdict]) -> Verdict:
-    """The first that failed, or else that all passed."""
-    notes = []
-    for verdict in verdicts:
-        if not verdict.passed:
-            return verdict
-        notes.append(verdict.note)
-    return Verdict(True, note=", ".join(dict.fromkeys(notes)))
-
-
 @check("WE-02", given=cases, images=(1, 1), patches=(0, 0))
 def we_02_a_missing_tensor(trial: Trial, case: Case) -> Verdict:
     """A missing vision tensor is an error."""
@@ -104,7 +94,7 @@ def we_02_a_missing_tensor(trial: Trial, case: Case) -> Verdict:
         rest = {key: tensor for key, tensor in case.weights.items() if key != name}
         return refused(trial, case, rest, f"{name} missing")
 
-    return all_passed(without(name) for name in kinds(case))
+    return worst(without(name) for name in kinds(case))
 
 
 @check("WE-02", given=cases, images=(1, 1), patches=(0, 0))
@@ -123,7 +113,7 @@ def we_02_a_tensor_of_the_wrong_shape(trial: Trial, case: Case) -> Verdict:
         weights = {**case.weights, name: torch.cat([tensor, tensor[:1]])}
         return refused(trial, case, weights, f"{name} one row longer")
 
-    return all_passed(longer(name) for name in kinds(case))
+    return worst(longer(name) for name in kinds(case))
 
 
 @check("WE-03", given=cases, images=(1, 1), patches=(0, 0))

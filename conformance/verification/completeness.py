@@ -12,12 +12,10 @@ from conformance.contract import Clause, contract
 from conformance.corpus import sharp_cases
 from conformance.diagnosis import Failure, explained
 from conformance.dtypes import DTYPES
-from conformance.results import VERDICTS, Finding, Line, Results, totals
+from conformance.results import VERDICTS, Finding, Key, Line, Results, totals
 from conformance.rules import Breach
 from conformance.search import doubt
 from conformance.waivers import device_type
-
-Key = tuple[str, str, str]
 
 
 def check_lines(results: Results, places: Mapping[Key, int]) -> Iterator[Breach]:

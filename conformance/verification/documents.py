@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from conformance import package
 from conformance.document import DocumentError, printable, read_json, write_json
 from conformance.result_file import ResultsError, results_of, to_bytes
-from conformance.results import Results
+from conformance.results import Key, Results
 from conformance.rules import Breach
 from conformance.statement import FORMAT
 from conformance.verification.layout import Layout, NotAPackage, Refused
@@ -38,7 +38,7 @@ class Documents:
     statement: dict[str, Any]
     environment: dict[str, Any]
     results: Results
-    places: Mapping[tuple[str, str, str], int]
+    places: Mapping[Key, int]
 
     @property
     def claims(self) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _in_shape(found: Any, data: bytes, part: str, file: str) -> dict[str, Any]:
     return shaped
 
 
-def _results(data: bytes) -> tuple[Results, dict[tuple[str, str, str], int]]:
+def _results(data: bytes) -> tuple[Results, dict[Key, int]]:
     texts = data.removesuffix(b"\n").split(b"\n")
     if len(texts) > _MOST_LINES or max(map(len, texts)) > _LONGEST_LINE:
         raise Refused(Breach("PK-03", "it has too many lines, or too long ones", package.RESULTS))
@@ -134,7 +134,7 @@ def _results(data: bytes) -> tuple[Results, dict[tuple[str, str, str], int]]:
         raise Refused(Breach("PK-05", "it was cut short", package.RESULTS))
     parts = ["header", *["line"] * (len(texts) - 2), "footer"]
     records: list[dict[str, Any]] = []
-    places: dict[tuple[str, str, str], int] = {}
+    places: dict[Key, int] = {}
     for place, (text, part) in enumerate(zip(texts, parts, strict=True), 1):
         record = _parsed(text, package.RESULTS, place)
         _require_shape("results", part, record, package.RESULTS, place)

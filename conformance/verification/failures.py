@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from conformance import package
-from conformance.results import Results
+from conformance.results import Key, Results
 from conformance.rules import Breach
 from conformance.tensorfile import read_tensors
-from conformance.verification.completeness import Key
 from conformance.verification.layout import Layout
 from strategies.casefile import digest_of
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 
 import torch
 
@@ -17,22 +17,20 @@ from conformance.oracle import Oracle
 from conformance.outcome import Returned
 from conformance.protocol import Interface
 from conformance.registry import find_implementation
-from conformance.results import Results
+from conformance.results import Key, Results
 from conformance.rules import Breach
 from conformance.trial import LeftOut, Trial
 from conformance.verification.layout import Layout
 
-Key = tuple[str, str, str]
-
 _CPU = torch.device("cpu")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Recomputed:
     """What the verifier's own computation found.
 
     Attributes:
-        right: how many answers are right.
+        right: how many answers of certified families are right.
         excused: how many are not, but need a clause that a waiver excuses.
         uncertified: how many are not, in families that do not reach core and do not claim to.
         worst: the largest error of those that are right, in noise units.
@@ -43,7 +41,19 @@ class Recomputed:
     excused: int = 0
     uncertified: int = 0
     worst: float = 0.0
-    breaches: list[Breach] = field(default_factory=list)
+    breaches: tuple[Breach, ...] = ()
+
+
+def together(parts: Iterable[Recomputed]) -> Recomputed:
+    """What was found of several families and dtypes."""
+    found = list(parts)
+    return Recomputed(
+        sum(part.right for part in found),
+        sum(part.excused for part in found),
+        sum(part.uncertified for part in found),
+        max((part.worst for part in found), default=0.0),
+        tuple(breach for part in found for breach in part.breaches),
+    )
 
 
 def read_all_answers(
@@ -83,58 +93,68 @@ def read_all_answers(
 
 
 def recompute(
-    found: Answers,
-    interface: Interface,
-    waived: Collection[Key],
-    certified: bool,
-    into: Recomputed,
-) -> None:
-    """Compare the answers for a family and dtype with the reference on this machine's CPU."""
+    found: Answers, interface: Interface, waived: Collection[Key], certified: bool
+) -> Recomputed:
+    """Compare the answers for a family and dtype with the reference on this machine's CPU.
+
+    Args:
+        found: the answers.
+        interface: that the questions were put to.
+        waived: keys of the lines that a waiver excuses.
+        certified: whether the family reaches core.
+    """
     name = f"{package.WITNESS}/{found.name}"
     questions = challenge(found.challenge, found.family, found.dtype, interface)
     if [answer.case for answer in found.answers] != [q.case.digest for q in questions]:
-        into.breaches.append(Breach("CH-02", "it is not about the cases of its nonce", name))
-        return
+        return Recomputed(
+            breaches=(Breach("CH-02", "it is not about the cases of its nonce", name),)
+        )
     dtype = DTYPES[found.dtype]
     oracle = Oracle(dtype, _CPU, always_whole=True)
     trial = Trial(Driver(find_implementation("reference"), _CPU), oracle, found.family, dtype)
-    right, excused = 0, 0
+    right, excused, wrong = [], 0, []
     for number, (question, answer) in enumerate(zip(questions, found.answers, strict=True)):
         try:
-            rule, message, units = _judged(trial, question, answer)
+            judged = _judged(trial, question, answer)
         except LeftOut:
             continue
-        if not rule:
-            right += 1
-            into.worst = max(into.worst, units if certified else 0.0)
-            continue
-        if any((clause, found.family, found.dtype) in waived for clause in question.clauses):
+        if not judged.rule:
+            right.append(judged.units)
+        elif any((clause, found.family, found.dtype) in waived for clause in question.clauses):
             excused += 1
-        elif not certified:
-            into.uncertified += 1
         else:
-            into.breaches.append(Breach(rule, f"answer {number}: {message}", name))
-    if certified and excused and not right:
-        into.breaches.append(Breach("CH-03", "no answer is right, whatever is waived", name))
-    into.right += right if certified else 0
-    into.excused += excused
+            wrong.append(Breach(judged.rule, f"answer {number}: {judged.message}", name))
+    if not certified:
+        return Recomputed(excused=excused, uncertified=len(wrong))
+    if excused and not right:
+        wrong.append(Breach("CH-03", "no answer is right, whatever is waived", name))
+    return Recomputed(len(right), excused, 0, max(right, default=0.0), tuple(wrong))
 
 
-def _judged(trial: Trial, question: Question, answer: Answer) -> tuple[str, str, float]:
-    """The rule that an answer breaks, and how; empty if it is right, with its error.
+@dataclass(frozen=True)
+class _Judged:
+    """The rule that an answer breaks, and how; empty if it is right, with its error."""
+
+    rule: str = ""
+    message: str = ""
+    units: float = 0.0
+
+
+def _judged(trial: Trial, question: Question, answer: Answer) -> _Judged:
+    """Judge one answer.
 
     Raises:
         LeftOut: the reference itself overflows.
     """
     case, tensor = question.case, answer.tensor
     if tensor is None:
-        return "CH-03", f"no result came, but {answer.came}", 0.0
+        return _Judged("CH-03", f"no result came, but {answer.came}")
     columns = case.config.text_width
     if tensor.dtype != case.dtype or tensor.dim() != 2 or tensor.shape[1] != columns:
         kind = str(tensor.dtype).removeprefix("torch.")
-        return "CH-04", f"a {kind} result of shape {tuple(tensor.shape)}", 0.0
+        return _Judged("CH-04", f"a {kind} result of shape {tuple(tensor.shape)}")
     verdict = trial.right(case, Returned(tensor))
     if verdict.passed:
-        return "", "", verdict.units
+        return _Judged(units=verdict.units)
     rule = "CH-03" if verdict.units else "CH-04"
-    return rule, f"{verdict.came}; {verdict.where or verdict.expected}", 0.0
+    return _Judged(rule, f"{verdict.came}; {verdict.where or verdict.expected}")

@@ -26,7 +26,12 @@ from conformance.verification.provenance import (
     check_profile,
     check_versions,
 )
-from conformance.verification.recomputation import Recomputed, read_all_answers, recompute
+from conformance.verification.recomputation import (
+    Recomputed,
+    read_all_answers,
+    recompute,
+    together,
+)
 from conformance.verification.seal import check_files, check_signature
 from conformance.waivers import Waiver, WaiverError, read_waivers, used
 
@@ -114,24 +119,20 @@ def _verified(
         *check_failures(layout, results, documents.places),
         *check_waivers(waivers, data, results, day),
         *_check_claim(documents, found),
-        *_check_core(documents, found, families or results.header.settings.families),
-        *(
-            Breach("LV-02", f"the package is not of {dtype}", package.STATEMENT)
-            for dtype in dtypes
-            if dtype not in results.header.settings.dtypes
-        ),
+        *_check_core(documents, found, families, dtypes),
         *_check_statement(documents, waivers),
         *(answer for answer in answers if isinstance(answer, Breach)),
     ]
     if breaches:
         return Verification(tuple(breaches), results, found)
-    recomputed = Recomputed()
-    for answer in answers:
-        assert isinstance(answer, Answers)
-        interface = cast(Interface, results.header.implementation.interface)
-        recompute(answer, interface, excused, found.certified(answer.family), recomputed)
+    interface = cast(Interface, results.header.implementation.interface)
+    recomputed = together(
+        recompute(answer, interface, excused, answer.family in found.certified)
+        for answer in answers
+        if isinstance(answer, Answers)
+    )
     return Verification(
-        tuple(recomputed.breaches),
+        recomputed.breaches,
         results,
         found,
         recomputed,
@@ -169,16 +170,16 @@ def _check_claim(documents: Documents, found: Certificate) -> Iterator[Breach]:
 
 
 def _check_core(
-    documents: Documents, found: Certificate, families: Collection[str]
+    documents: Documents, found: Certificate, families: Collection[str], dtypes: Collection[str]
 ) -> Iterator[Breach]:
-    results = documents.results
-    for family in families:
-        if family not in found.grades:
-            yield Breach("LV-02", f"the package is not of {family}", package.STATEMENT)
+    results, settings = documents.results, documents.results.header.settings
+    for asked in (*families, *dtypes):
+        if asked not in (*settings.families, *settings.dtypes):
+            yield Breach("LV-02", f"the package is not of {asked}", package.STATEMENT)
     for line in results.lines:
-        if line.family not in families or line.level != "core":
+        if line.family not in (families or settings.families) or line.level != "core":
             continue
-        if found.standings.get(" ".join(line.key)) == "failed":
+        if found.standings.get(line.key) == "failed":
             message = f"{' '.join(line.key)} is core, and {line.verdict}"
             yield Breach("LV-02", message, package.RESULTS, documents.places[line.key])
 

@@ -1,17 +1,16 @@
-"""Bad packages: each a good one, one change, and the rule that the change breaks."""
+"""Bad packages by what they say (PV, CT, LV, WA, CH)."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 
 import torch
 
 from conformance import package
 from conformance.answers import Answer
+from tests.bad import Bad
 from tests.changes import (
-    Change,
     all_passed,
     another_family,
     answers,
@@ -21,22 +20,15 @@ from tests.changes import (
     footer,
     grades,
     header_field,
-    huge,
     line,
-    link,
-    linked_folder,
     no_checks,
     nudged,
     of_another_run,
-    other_key,
-    other_statement,
-    pipe,
     predicate,
     put,
     relabelled,
     remove,
     results,
-    rsa_key,
     suite,
     tensor,
     text,
@@ -49,165 +41,11 @@ from tests.golden import (
     WAIVER,
     WITNESS,
     change_text,
-    sign_again,
     with_lines,
     with_settings,
 )
 
-
-@dataclass(frozen=True)
-class Bad:
-    """One change to a good package, and the rule that it breaks.
-
-    Attributes:
-        name: of the change.
-        rule: that must be cited.
-        change: made to a copy.
-        of: the good package.
-        file: that must be cited with the rule.
-        also: rules that the change cannot but break too.
-    """
-
-    name: str
-    rule: str
-    change: Change
-    of: str = "passing"
-    file: str = ""
-    also: tuple[str, ...] = ()
-
-
 BAD = [
-    # The package as files.
-    Bad("an extra file", "PK-01", put("notes.txt", b"x"), file="notes.txt"),
-    Bad(
-        "an extra tensor file",
-        "PK-01",
-        put("witness/more.safetensors", b""),
-        file="witness/more.safetensors",
-        also=("CH-02",),
-    ),
-    Bad("a pickle", "PK-01", put("witness/answers.pkl", b"\x80\x04."), file="witness/answers.pkl"),
-    Bad("no results", "PK-01", remove(package.RESULTS), file=package.RESULTS),
-    Bad("no report", "PK-01", remove(package.REPORT), file=package.STATEMENT),
-    Bad("a link", "PK-02", link, file=package.REPORT),
-    Bad("a linked folder", "PK-02", linked_folder, file=package.WITNESS),
-    Bad("a pipe", "PK-02", pipe, file=package.REPORT),
-    Bad("a folder", "PK-02", lambda folder: (folder / "more").mkdir(), file="more"),
-    Bad("a huge report", "PK-03", huge(package.REPORT), file=package.REPORT),
-    Bad("a huge statement", "PK-03", huge(package.STATEMENT), file=package.STATEMENT),
-    Bad("a huge tensor", "PK-03", huge(WITNESS), file=WITNESS),
-    Bad(
-        "a doubled key",
-        "PK-04",
-        text(package.STATEMENT, '"_type"', '"_type": 0, "_type"'),
-        file=package.STATEMENT,
-    ),
-    Bad(
-        "NaN", "PK-04", text(package.RESULTS, '"worst": 1.5', '"worst": NaN'), file=package.RESULTS
-    ),
-    Bad(
-        "a number out of range",
-        "PK-04",
-        text(package.RESULTS, '"worst": 1.5', '"worst": 1e999'),
-        file=package.RESULTS,
-    ),
-    Bad(
-        "a number of a thousand digits",
-        "PK-04",
-        text(package.RESULTS, '"worst": 1.5', f'"worst": {10**999}'),
-        file=package.RESULTS,
-    ),
-    Bad(
-        "half a surrogate pair",
-        "PK-04",
-        text(package.ENVIRONMENT, '"cpu"', '"\\ud800"'),
-        file=package.ENVIRONMENT,
-    ),
-    Bad(
-        "deep nesting", "PK-04", put(package.ENVIRONMENT, b"[" * 100_000), file=package.ENVIRONMENT
-    ),
-    Bad(
-        "another encoding",
-        "PK-04",
-        put(package.ENVIRONMENT, '{"é": 1}'.encode("latin-1")),
-        file=package.ENVIRONMENT,
-    ),
-    Bad(
-        "a byte order mark",
-        "PK-04",
-        text(package.ENVIRONMENT, "{", "\ufeff{"),
-        file=package.ENVIRONMENT,
-    ),
-    Bad("other spacing", "PK-04", text(package.STATEMENT, "  ", " "), file=package.STATEMENT),
-    Bad(
-        "an unknown field",
-        "PK-05",
-        text(package.RESULTS, '"worst"', '"best": 1, "worst"'),
-        file=package.RESULTS,
-    ),
-    Bad(
-        "a wrong type",
-        "PK-05",
-        text(package.RESULTS, '"cases": 1', '"cases": "1"'),
-        file=package.RESULTS,
-    ),
-    Bad(
-        "no footer",
-        "PK-05",
-        lambda folder: change_text(
-            folder, package.RESULTS, lambda t: "\n".join(t.split("\n")[:-2]) + "\n"
-        ),
-        file=package.RESULTS,
-    ),
-    Bad(
-        "an endless list",
-        "PK-05",
-        put(package.ENVIRONMENT, b"[" + b"0," * 9999 + b"0]"),
-        file=package.ENVIRONMENT,
-    ),
-    Bad(
-        "a changed report",
-        "PK-06",
-        text(package.REPORT, "conformant", "perfect"),
-        file=package.REPORT,
-    ),
-    Bad(
-        "a changed number",
-        "PK-06",
-        text(package.JUNIT, "testsuites", "testsuite"),
-        file=package.JUNIT,
-    ),
-    # The signature.
-    Bad("unsigned", "SG-01", remove(package.ENVELOPE), file=package.ENVELOPE),
-    Bad("no key", "SG-01", remove(package.KEY), file=package.KEY),
-    Bad(
-        "a statement of another run",
-        "SG-02",
-        other_statement,
-        file=package.ENVELOPE,
-        also=("LV-03",),
-    ),
-    Bad(
-        "an envelope of another type",
-        "PK-05",
-        text(package.ENVELOPE, "in-toto", "other"),
-        file=package.ENVELOPE,
-    ),
-    Bad("a signature of another key", "SG-03", other_key, file=package.ENVELOPE, also=("SG-04",)),
-    Bad("a key of another sort", "SG-03", rsa_key, file=package.KEY, also=("SG-04",)),
-    Bad(
-        "a key with a comment",
-        "SG-03",
-        text(package.KEY, "-----BEGIN", "me\n-----BEGIN"),
-        file=package.KEY,
-        also=("SG-04",),
-    ),
-    Bad(
-        "signed by a stranger",
-        "SG-04",
-        lambda folder: sign_again(folder, "stranger"),
-        file=package.KEY,
-    ),
     # Where it comes from.
     Bad("an older contract", "PV-01", header_field("contract", "2026.07"), file=package.RESULTS),
     Bad("another contract's text", "PV-01", predicate(configuration=[]), file=package.STATEMENT),
